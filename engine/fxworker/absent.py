@@ -147,7 +147,7 @@ class _AbsentBase:
         if ABSENCES.permissive:
             return _Absent(cls._absent)
         if is_constructing(sys._getframe(1)):
-            return absent_part(cls._absent)
+            return _part(cls._absent)
         raise ABSENCES.missing(cls._absent)
 
     def __init_subclass__(cls, **_kwargs: Any) -> None:
@@ -202,7 +202,7 @@ class _AbsentModel(nn.Module):
         is_own = is_assigned(type(self), name) and not is_assigned_later(name, frame)
         if reads_attribute(frame) and is_constructing(frame) and not is_own:
             # What the base computes of its arguments, or has made.
-            made, found = absent_part(f"{self._absent}.{name}"), number_of(name)
+            made, found = _part(f"{self._absent}.{name}"), number_of(name)
             return made if found is None else PartNumber.of(found, made) if type(found) is int else found
         return super().__getattr__(name)
 
@@ -363,7 +363,7 @@ class _Absent:
         return self._as_part().__array__()
 
     def _as_part(self) -> Part:
-        return absent_part(self.__dict__["_path"])
+        return _part(self.__dict__["_path"])
 
     def __fspath__(self) -> str:
         return f"{NOWHERE}/{self.__dict__['_path']}"
@@ -419,10 +419,10 @@ def _given(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     # What a class gives is no number.
     is_number = (not (args or kwargs) and not name[:1].isupper()) or _MEASURING.fullmatch(name)
     found = number_of(path) if found is None and is_number else found
-    return absent_part(path, shape_told(args, kwargs)) if found is None else found
+    return _part(path, shape_told(args, kwargs)) if found is None else found
 
 
-def absent_part(path: str, shape: tuple[int, ...] = SQUARE) -> Part:
+def _part(path: str, shape: tuple[int, ...] = SQUARE) -> Part:
     """Return what stands for a part of a model, or for an array of a shape."""
     return part(path, ABSENCES.missing(path), _attribute, shape)
 

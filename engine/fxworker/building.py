@@ -22,8 +22,10 @@ from fxengine.classification import Moment, moments_of
 from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
+from fxworker.absent import is_array
 from fxworker.accelerators import without_devices
 from fxworker.arguments import Search
+from fxworker.arrays import arrays_are_made
 from fxworker.callers import EXPRESSION, is_asserted
 from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters, taking_several
 from fxworker.complaints import complaint_of
@@ -42,7 +44,6 @@ from fxworker.offline import without_weights
 from fxworker.own_calls import is_refused_by
 from fxworker.packages import with_packages
 from fxworker.slicing import names_in
-from fxworker.substitutes import absent_things_are_made
 from fxworker.supplied import with_arguments_supplied
 from fxworker.wholes import part_of, scope_with_wholes
 from fxworker.wire import LOCALS, Construct, Provenance, TraceTarget
@@ -198,7 +199,7 @@ def built_as(expression: str, target: TraceTarget, loaded: Loaded) -> Built | No
 
 def _valued(build_it: Callable[[], Any]) -> Any:
     """Return what a callable builds on the processor, as it would be without us."""
-    with without_devices(is_asserted), absent_things_are_made():
+    with without_devices(is_asserted), arrays_are_made(is_array):
         return with_calls_left_out(lambda: _with_what_is_absent(partial(with_stars, build_it)))
 
 
@@ -251,7 +252,7 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
         BaseException: What it raises on the meta device, or otherwise if that speaks of the device, unless it can be
             built otherwise.
     """
-    with without_devices(is_asserted), absent_things_are_made():
+    with without_devices(is_asserted), arrays_are_made(is_array):
         building = partial(_with_what_is_absent, partial(_attempted, build_it, real=real))
         return with_calls_left_out(lambda: with_arguments_supplied(building, attempt))
 
@@ -458,7 +459,7 @@ def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
 
 def _directly(build_it: Callable[[], Any]) -> Any:
     """Return what a callable builds, with arrays where absent packages would make some."""
-    with absent_things_are_made():
+    with arrays_are_made(is_array):
         return build_it()
 
 

@@ -28,6 +28,7 @@ from fxworker.command_lines import no_required_arguments
 from fxworker.compiling import without_numba
 from fxworker.executing import Failure, Missing, compiled, execute, refusals, run_on_meta, with_flags
 from fxworker.extensions import without_extensions
+from fxworker.hubs import hubs_are_absent
 from fxworker.imported import file_of
 from fxworker.importing import give_starred, importing, is_still_absent
 from fxworker.offline import go_offline
@@ -216,6 +217,7 @@ class Document:
     def enter(self, request: Source) -> None:
         """Make this process one in which the file's program runs: paths, arguments, working directory, texts."""
         go_offline()
+        hubs_are_absent()
         note_below(self.folders)
         if isinstance(request, TraceRequest):
             without_numba()

@@ -289,3 +289,44 @@ def test_a_file_that_is_not_there_is_named_where_its_content_decides(worker, mod
     (problem,) = worker.trace(model(READ)).problems
     assert problem.code == "FX101"
     assert "the file 'data.pt' is not there" in problem.message
+
+
+HUBS = """
+import torch
+from torch import nn
+
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.hub.load("nobody/nowhere", "tiny", pretrained=True)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+class Released(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.hub.load("nobody/nowhere:v1", "tiny")
+        self.body.fc = nn.Linear(self.body.fc.in_features, 2)
+
+    def forward(self, x):
+        return self.body(x)
+
+class Local(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.hub.load("no/such/folder", "tiny", source="local")
+
+    def forward(self, x):
+        return self.body(x)
+"""
+
+
+@pytest.mark.parametrize("name", ["Named", "Released"])
+def test_a_model_of_a_repository_that_cannot_be_fetched_is_stood_in_for(worker, model, name):
+    assert of(worker.trace(model(HUBS)), name).status == "complete"
+
+
+def test_a_repository_in_a_folder_is_not_fetched(worker, model):
+    assert of(worker.trace(model(HUBS)), "Local").status == "not traced"

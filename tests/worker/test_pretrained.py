@@ -96,23 +96,3 @@ class Tower(nn.Module):
 
 def test_what_prepares_inputs_is_made(library_worker, model):
     assert "x * 3" in of(library_worker.trace(model(PREPARED)), "Tower").code
-
-
-FROM_A_REPOSITORY = """import torch
-from torch import nn
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.net = torch.hub.load("nobody/nothing:main", "resnet18", pretrained=True)
-        self.net.fc = nn.Linear(self.net.fc.in_features, 3)
-
-    def forward(self, x):
-        return self.net(x)
-"""
-
-
-def test_a_model_of_a_repository_that_is_not_there_is_a_step_of_the_graph(worker, model):
-    (target,) = worker.trace(model(FROM_A_REPOSITORY)).targets
-    assert (target.status, target.problems) == ("complete", ())
