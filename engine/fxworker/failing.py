@@ -1,6 +1,7 @@
 """A node of a graph that fails with some inputs: which one that is, and what its two sizes are of."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import torch
@@ -23,6 +24,19 @@ from fxworker.loading import Loaded
 from fxworker.scaling import differ_with_others, is_outgrown
 from fxworker.stand_ins import is_behind_one
 from fxworker.wire import Construct, TraceTarget
+
+
+@contextlib.contextmanager
+def evaluating(root: Any) -> Generator[None]:
+    """Let a model run in the body as inputs are searched for: not in training."""
+    training = [part for part in root.modules() if part.training] if isinstance(root, nn.Module) else []
+    try:
+        for part in training:
+            part.training = False
+        yield
+    finally:
+        for part in training:
+            part.training = True
 
 
 def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], root: Any) -> ShapeFailure | None:

@@ -35,7 +35,15 @@ from fxworker.argument_lists import Arguments
 from fxworker.batches import spread
 from fxworker.building import Built
 from fxworker.compiling import eagerly
-from fxworker.failing import failing_with, failure_of, failure_with, is_taken_otherwise, never_agree, nodes_behind
+from fxworker.failing import (
+    evaluating,
+    failing_with,
+    failure_of,
+    failure_with,
+    is_taken_otherwise,
+    never_agree,
+    nodes_behind,
+)
 from fxworker.finder import PATIENCE, SECONDS, Finder, Sources, Unknown
 from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
 from fxworker.kinds import mistaken
@@ -176,7 +184,7 @@ class Feeder:
         if not self.sources.on_guess():
             return self._feared()
         try:
-            with patience(PATIENCE):
+            with patience(PATIENCE), evaluating(self.sources.root):
                 fed = self._try(module, Inputs(hint, "inferred")) if hint else None
                 return fed or self._no_longer(module, self._searched(module))
         except BaseException:  # noqa: BLE001 — User code runs on inputs that need not fit: it may exit, or take too long.
@@ -277,7 +285,7 @@ class Feeder:
         if not hint or fed.failures:
             return fed
         if fed.inputs is not None:
-            return self._outgrown(fed, fed.inputs.expression)
+            return self._outgrown(fed, fed.inputs.expression) if fed.inputs.expression != hint else fed
         if unknown is None:
             return fed
         arguments = self.sources.arguments(hint)

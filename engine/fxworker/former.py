@@ -14,7 +14,7 @@ from fxengine.shapes_only import needs_data
 from fxworker.argument_lists import arguments_of
 from fxworker.building import Built, attempt, build, scope_of
 from fxworker.compiling import eagerly
-from fxworker.failing import failure_of
+from fxworker.failing import evaluating, failure_of
 from fxworker.finder import PATIENCE
 from fxworker.loading import Hint, Loaded
 from fxworker.patience import patience
@@ -44,11 +44,12 @@ def former(target: TraceTarget, loaded: Loaded, hint: Hint) -> Former | None:
             )
             if built is None or not isinstance(built.root, nn.Module):
                 return None
-            try:
-                model_cost(built.root, *arguments)
-            except Exception as error:  # noqa: BLE001 — User code; it runs on what it need not take any more.
-                failure = failure_of(built.root, arguments) if not needs_data(error) else None
-                return Former(built, failure) if failure is not None else None
+            with evaluating(built.root):
+                try:
+                    model_cost(built.root, *arguments)
+                except Exception as error:  # noqa: BLE001 — User code; it runs on what it need not take any more.
+                    failure = failure_of(built.root, arguments) if not needs_data(error) else None
+                    return Former(built, failure) if failure is not None else None
             # A run may leave something in it.
             again = _built(target, loaded, hint)
             return Former(again, None) if again is not None else None

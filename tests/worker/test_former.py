@@ -143,3 +143,31 @@ def test_a_mistake_that_other_inputs_hide_is_told_where_the_former_ones_fail(own
     assert shown(edited)[1] != inputs
     mended = own_worker.edit(path, JOINED.replace("12, 6", "14, 6"))
     assert (shown(mended)[1], mended.targets[0].problems) == (inputs, ())
+
+
+TRAINED = """from torch import nn
+
+
+class Trained(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3)
+        self.aside = nn.Conv2d(8, 4, 300)
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = self.conv(x)
+        if self.training:
+            self.aside(x)
+        return self.head(x.mean((2, 3)))
+"""
+
+
+def test_what_only_training_does_is_no_matter_of_inputs_that_nobody_wrote(own_worker, path):
+    before = shown(own_worker.edit(path, TRAINED))
+    wrong = TRAINED.replace("Linear(8", "Linear(9")
+    (problem,) = (each for each in own_worker.edit(path, wrong).targets[0].problems if each.code == "FX201")
+    assert marked(wrong, problem.location) == "self.head(x.mean((2, 3)))"
+    mended = own_worker.edit(path, TRAINED)
+    assert shown(mended) == before
+    assert all(each.code != "FX201" for each in mended.targets[0].problems)
