@@ -1,7 +1,7 @@
-"""What a model does as it was built before an edit, where nothing that it is given then fits it any more.
+"""What a model does as it was built and fed before an edit, where that does not fit it any more.
 
-Other arguments may fit, and the model is shown with these; but who has just made a mistake is not helped by that. So
-the former ones are kept, and tried first: as soon as the model runs with them again, it is as it was.
+Other arguments or inputs may fit, and the model is shown with these; but who has just made a mistake is not helped by
+that. So the former ones are kept, and tried first: as soon as the model runs with them again, it is as it was.
 """
 
 from dataclasses import dataclass, replace

@@ -68,7 +68,7 @@ class Hint:
         complaint: What it said then.
         never: Whether no others would fit either.
         foreign: The functions that could not take symbolic values, as `module:name`, separated by commas.
-        former: The construction with which the model ran before an edit that made it want another one, "" for none.
+        former: The construction with which the model ran before an edit that made it want others, or other inputs.
         ran_on: The inputs that it ran on then.
     """
 

@@ -315,7 +315,7 @@ class Targets:
         return traced.report
 
     def _as_before(self, target: TraceTarget) -> Subject | None:
-        """Return a model as it was built before an edit, if it runs again; note where it fails if it does not."""
+        """Return a model as it was built and fed before an edit, if it runs so again; else note where it fails."""
         hint = self._hint(target)
         if not hint.former or not self._may_guess(target, Construct(hint.construct, "inferred")):
             return None

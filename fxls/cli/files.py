@@ -18,11 +18,19 @@ class BadPathError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to look at. `named` says that it was named itself, not found in a folder."""
+    """A file to look at.
+
+    Attributes:
+        path: Its absolute path.
+        shown: The path as people see it.
+        named: Whether it was named itself, not found in a folder.
+        folder: The absolute path of the folder that it was found in, "" if it was named itself.
+    """
 
     path: str
     shown: str
     named: bool
+    folder: str = ""
 
 
 def find_files(paths: Sequence[str]) -> list[SourceFile]:
@@ -37,7 +45,8 @@ def find_files(paths: Sequence[str]) -> list[SourceFile]:
             absolute = os.path.abspath(file)  # noqa: PTH100 -- symbolic links stay what the person wrote.
             known = found.get(absolute)
             if known is None or (named and not known.named):
-                found[absolute] = SourceFile(absolute, shown(absolute), named)
+                folder = "" if named else os.path.abspath(path)  # noqa: PTH100 -- likewise.
+                found[absolute] = SourceFile(absolute, shown(absolute), named, folder)
     return list(found.values())
 
 

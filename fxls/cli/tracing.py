@@ -116,10 +116,10 @@ class Tracing:
             CannotTraceError: the interpreter cannot trace.
         """
         text = read_source(file.path)
-        folder = project_root(file.path)
+        workspace = _workspace(file)
         configuration = self._configuration(file.path)
         settings = self._settings if configuration is None else configuration.applied(self._settings, file.path)
-        index = self._discovered(file.path, text)
+        index = self._discovered(file.path, text, workspace)
         wrong: tuple[Problem, ...] = ()
         if configuration is not None and index.targets:
             index = index.configured(configuration.targets)
@@ -129,7 +129,7 @@ class Tracing:
         targets = tuple(each for each in index.targets if not only or each.qualname == only)
         if not index.parsed or not targets or not self._run:
             return traced
-        worker = self._pool.client(self._environment(file.path, folder))
+        worker = self._pool.client(self._environment(file.path, project_root(file.path, workspace)))
         environment = await worker.environment()
         if environment.problem:
             raise CannotTraceError(environment.problem)
@@ -138,7 +138,7 @@ class Tracing:
             path=file.path,
             text=text,
             targets=targets,
-            roots=roots_of(file.path, imported=index.imported),
+            roots=roots_of(file.path, workspace, imported=index.imported),
             limits=self._settings.limits,
             sandbox=self._settings.sandbox != "off",
             keep=self._settings.keep,
@@ -149,7 +149,7 @@ class Tracing:
         if self._fixes and is_worthwhile(report):
 
             async def trial(text: str) -> tuple[ModelIndex, TraceReport]:
-                changed = self._discovered(file.path, text)
+                changed = self._discovered(file.path, text, workspace)
                 changed = changed if configuration is None else changed.configured(configuration.targets)
                 answer = await worker.trace(replace(request, text=text, targets=changed.targets))
                 return changed, without_ignored(answer)
@@ -168,8 +168,8 @@ class Tracing:
         Raises:
             CannotTraceError: the interpreter cannot trace, or has no such device.
         """
-        path, folder = traced.file.path, project_root(traced.file.path)
-        worker = self._pool.client(self._environment(path, folder))
+        path, workspace = traced.file.path, _workspace(traced.file)
+        worker = self._pool.client(self._environment(path, project_root(path, workspace)))
         environment = await worker.environment()
         self._expect_device(environment, device)
         request = ProfileRequest(
@@ -178,15 +178,15 @@ class Tracing:
             text=traced.snapshot.text,
             target=target,
             device=device,
-            roots=roots_of(path, imported=traced.snapshot.index.imported),
+            roots=roots_of(path, workspace, imported=traced.snapshot.index.imported),
             limits=self._settings.profile_limits,
             sandbox=device == "cpu" and self._settings.sandbox != "off",
         )
         return await worker.profile(request, on_progress)
 
-    def _discovered(self, path: str, text: str) -> ModelIndex:
+    def _discovered(self, path: str, text: str, workspace: tuple[str, ...]) -> ModelIndex:
         """Return the models of a file, with calls of them elsewhere in the project, and what is remembered of them."""
-        index, folder = discover(path, text), project_root(path) or ""
+        index, folder = discover(path, text), project_root(path, workspace) or ""
         if index.parts:
             if folder not in self._calls:
                 self._calls[folder] = Calls(folder)
@@ -239,3 +239,8 @@ class Tracing:
             trusted=self._run,
             sandboxed=self._settings.sandbox != "off",
         )
+
+
+def _workspace(file: SourceFile) -> tuple[str, ...]:
+    """Return the folder that a file was found in, where nothing marks a project around it; none otherwise."""
+    return (file.folder,) if file.folder and project_root(file.path) is None else ()

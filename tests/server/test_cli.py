@@ -78,6 +78,17 @@ def test_folders_are_searched_and_environments_left_out(capsys):
     assert [target["path"] for target in json.loads(out)["targets"]] == ["a.py", "sub/b.py"]
 
 
+def test_a_folder_that_is_searched_is_the_project_where_nothing_marks_one(capsys):
+    layer = (
+        "    def __init__(self, width):\n        super().__init__()\n        self.layer = torch.nn.Linear(width, 2)\n\n"
+    )
+    write("whole/nets/net.py", MODEL.replace("    def", f"{layer}    def").replace("return x", "return self.layer(x)"))
+    write("whole/train.py", "from nets.net import Net\n\nmodel = Net(width=24)\n")
+    _, out, _ = run(capsys, "check", "whole", "--format", "json", python=sys.executable)
+    (target,) = json.loads(out)["targets"]
+    assert (target["construct"], target["construct_from"]) == ("Net(width=24)", "instance")
+
+
 def test_what_files_run_on_is_said_once_if_that_is_asked_for(capsys):
     write("a.py")
     write("b.py")
