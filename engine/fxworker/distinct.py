@@ -26,6 +26,9 @@ _FACTORS: Final = (1, 3, 5, 7, 11, 13)
 _SECONDS: Final = 0.5
 """Seconds of processor time after which nothing more is tried."""
 
+_ENDING: Final = 2
+"""How many words at the end of two names make them alike."""
+
 HOPELESS: Final = 8
 """Trials of inputs that end with the same complaint, after which there are no more."""
 
@@ -61,14 +64,27 @@ def are_distinct(expression: str) -> bool:
 
 
 def with_equal_sizes(expression: str, sizes: Collection[int]) -> str:
-    """Return a construction with the least of some sizes in the place of each of them; "" if it has not all of them."""
+    """Return a construction with the least of some sizes in the place of each of them; "" if it has not all of them.
+
+    Nor is there one where their names end alike: they are one size that has two names, and need not be told apart.
+    """
     call = ast.parse(expression.strip(), mode="eval").body
+    keywords = (each for each in ast.walk(call) if isinstance(each, ast.keyword))
+    named = [(each.arg, each.value.value) for each in keywords if isinstance(each.value, ast.Constant)]
+    endings = [{_ending(name) for name, value in named if value == size} for size in sizes]
+    if len(endings) > 1 and any(len(ending) == _ENDING for ending in set.intersection(*endings)):
+        return ""
     found = [each for each in ast.walk(call) if isinstance(each, ast.Constant) and each.value in sizes]
     if {each.value for each in found} != set(sizes):
         return ""
     for each in found:
         each.value = min(sizes)
     return ast.unparse(call)
+
+
+def _ending(name: str | None) -> tuple[str, ...]:
+    """Return the last words of a name: `embedding` and `dim` of `symbols_embedding_dim`."""
+    return tuple((name or "").split("_")[-_ENDING:])
 
 
 def _told_apart(expression: str) -> Iterator[str]:

@@ -132,6 +132,19 @@ class Net(nn.Module):
         return self.norm(x.transpose(1, 2))
 """
 
+TWICE_NAMED = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, vocab_size, symbols_embedding_dim, encoder_embedding_dim):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, symbols_embedding_dim)
+        self.conv = nn.Conv1d(encoder_embedding_dim, encoder_embedding_dim, 3, padding=1)
+
+    def forward(self, ids):
+        return self.conv(self.embedding(ids).transpose(1, 2))
+"""
+
 RIGHT = {
     "block": BLOCK,
     "gated": GATED,
@@ -140,6 +153,7 @@ RIGHT = {
     "patched": PATCHED,
     "shortcut": SHORTCUT,
     "mixing": MIXING,
+    "twice named": TWICE_NAMED,
 }
 
 WRONG = [
