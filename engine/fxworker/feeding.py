@@ -301,8 +301,9 @@ class Feeder:
     def _outgrown(self, fed: Fed, now: str) -> Fed:
         """Return what is told of a model that runs on other inputs than before it was edited."""
         hint, arguments = self.sources.hint, self.sources.arguments
-        failure = self._own_failure(hint, self._run(arguments(hint)))
-        if failure is None or is_taken_otherwise(failure, self.sources.root, arguments(hint), arguments(now)):
+        before = arguments(hint)
+        failure = self._own_failure(hint, self._run(before))
+        if failure is None or is_taken_otherwise(failure, self.sources.root, before, arguments(now)):
             return fed
         return replace(fed, ran_on=hint, outgrown=failure)
 

@@ -22,7 +22,9 @@ _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59
 """What the numbers are multiplied by; with more of them a model is not built."""
 
 _MOST_OF_ALL: Final = 8
-"""With more numbers than that, those alone are multiplied that may be sizes: how many layers there are stays so."""
+"""With more numbers than that, none is changed by itself; of those that are all multiplied, the ones that may be sizes
+alone are: how many layers there are stays so.
+"""
 
 _FACTORS: Final = (3, 2)
 """What a number is multiplied by that is changed by itself, the first with which the model can be built."""

@@ -117,9 +117,10 @@ class Tracing:
         """
         text = read_source(file.path)
         workspace = _workspace(file)
+        folder = project_root(file.path, workspace)
         configuration = self._configuration(file.path)
         settings = self._settings if configuration is None else configuration.applied(self._settings, file.path)
-        index = self._discovered(file.path, text, workspace)
+        index = self._discovered(file.path, text, folder)
         wrong: tuple[Problem, ...] = ()
         if configuration is not None and index.targets:
             index = index.configured(configuration.targets)
@@ -129,7 +130,7 @@ class Tracing:
         targets = tuple(each for each in index.targets if not only or each.qualname == only)
         if not index.parsed or not targets or not self._run:
             return traced
-        worker = self._pool.client(self._environment(file.path, project_root(file.path, workspace)))
+        worker = self._pool.client(self._environment(file.path, folder))
         environment = await worker.environment()
         if environment.problem:
             raise CannotTraceError(environment.problem)
@@ -149,7 +150,7 @@ class Tracing:
         if self._fixes and is_worthwhile(report):
 
             async def trial(text: str) -> tuple[ModelIndex, TraceReport]:
-                changed = self._discovered(file.path, text, workspace)
+                changed = self._discovered(file.path, text, folder)
                 changed = changed if configuration is None else changed.configured(configuration.targets)
                 answer = await worker.trace(replace(request, text=text, targets=changed.targets))
                 return changed, without_ignored(answer)
@@ -184,9 +185,9 @@ class Tracing:
         )
         return await worker.profile(request, on_progress)
 
-    def _discovered(self, path: str, text: str, workspace: tuple[str, ...]) -> ModelIndex:
+    def _discovered(self, path: str, text: str, project: str | None) -> ModelIndex:
         """Return the models of a file, with calls of them elsewhere in the project, and what is remembered of them."""
-        index, folder = discover(path, text), project_root(path, workspace) or ""
+        index, folder = discover(path, text), project or ""
         if index.parts:
             if folder not in self._calls:
                 self._calls[folder] = Calls(folder)

@@ -60,3 +60,22 @@ def test_a_mask_has_as_many_flags_as_there_are_rows():
     found = infer_inputs(Labelled().eval(), budget_s=30.0)
     assert found.complete
     assert len(found.failures) == 1
+
+
+class Assigned(nn.Module):
+    """Puts what a layer makes of one input in the place of what another makes."""
+
+    def __init__(self):
+        super().__init__()
+        self.whole = nn.Linear(3, 24)
+        self.part = nn.Linear(5, 24)
+
+    def forward(self, coords, kept):
+        y = self.whole(coords)
+        y[:, 1:] = self.part(kept)
+        return y
+
+
+def test_what_is_assigned_is_no_index():
+    _, kept = infer_inputs(Assigned().eval(), budget_s=30.0).args
+    assert (kept.dtype, kept.shape) == (torch.float32, (2, 1, 5))

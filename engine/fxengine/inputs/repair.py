@@ -249,7 +249,7 @@ def _index(moves: Moves, operation: Operation) -> Iterator[Change]:
     given, *indices = operation.tensors
     if not isinstance(operation.args[0], Tensor) or not given.dim():
         return
-    if isinstance(operation.args[1], Tensor) and operation.args[1].dtype is torch.bool:
+    if _is_of_mask(operation):
         yield from _masked(moves, operation)
         return
     known = [recipe.shape for _, recipe in moves.tensors() if recipe.fill == "integers" and len(recipe.shape) == 1]
@@ -258,6 +258,17 @@ def _index(moves: Moves, operation: Operation) -> Iterator[Change]:
             shape = known[0] if known else (moves.clues.lengths[0],)
             yield moves.put(place, TensorRecipe(shape, "integers", torch.int64, given.shape[0]), 0.1)
             yield moves.put(place, moves.as_integers(recipe, given.shape[0]), 0.3)
+
+
+def _assigned(moves: Moves, operation: Operation) -> Iterator[Change]:
+    """``rows[mask] = value``: a mask as for what is taken; otherwise what is assigned is to fit where it is put."""
+    yield from (_masked if _is_of_mask(operation) else _disagreement)(moves, operation)
+
+
+def _is_of_mask(operation: Operation) -> bool:
+    """Whether rows are taken of a tensor, or assigned, by a mask."""
+    given, index = operation.args[:2]
+    return isinstance(given, Tensor) and isinstance(index, Tensor) and index.dtype is torch.bool
 
 
 def _masked(moves: Moves, operation: Operation) -> Iterator[Change]:
@@ -501,7 +512,8 @@ _RULES: Sequence[tuple[Collection[Callable[..., Any]], Callable[[Moves, Operatio
     (_EMBEDDING, _embedding),
     (_NORMS, _norm),
     (_MATMUL, _matmul),
-    ((Tensor.__getitem__, Tensor.__setitem__), _index),
+    ((Tensor.__getitem__,), _index),
+    ((Tensor.__setitem__,), _assigned),
     ((F.one_hot,), _one_hot),
     (_SELECTIONS, _select),
     ((F.scaled_dot_product_attention,), _attended),
