@@ -9,7 +9,7 @@ import ast
 import contextlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.absent import is_array
-from fxworker.accelerators import without_devices
+from fxworker.accelerators import OnTheSpot, without_devices
 from fxworker.arguments import Search
 from fxworker.arrays import arrays_are_made
 from fxworker.callers import EXPRESSION, is_asserted
@@ -239,6 +239,13 @@ def scope_of(loaded: Loaded, qualname: str = "") -> dict[str, Any]:
     if LOCALS in qualname:
         scope |= locals_of(qualname, loaded, scope, partial(attempt, real=False))
     return scope
+
+
+@contextlib.contextmanager
+def here() -> Generator[None]:
+    """Let models run on the processor in the body, wherever their code wants to have its tensors."""
+    with without_devices(is_asserted), OnTheSpot():
+        yield
 
 
 def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:

@@ -1,9 +1,11 @@
 """Profiling one target: built for real with random weights, traced, and measured on the device that was asked for."""
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -28,7 +30,7 @@ from fxengine.profiling import (
 from fxengine.profiling.measuring import arguments_on
 from fxworker import sandbox
 from fxworker.argument_lists import arguments_of
-from fxworker.building import Unbuilt, build, scope_of
+from fxworker.building import Unbuilt, build, here, scope_of
 from fxworker.loading import Document, Loaded, load
 from fxworker.offline import go_offline
 from fxworker.reporting import Reporter
@@ -50,13 +52,20 @@ def measure(request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
     if loaded.tree is None or name.partition(".")[0] in loaded.broken:
         return failed(request, *(reporter.import_failed(failure) for failure in loaded.failures))
     on_progress(0.02, "building")
-    built = build(request.target, loaded, real=True)
+    with _at(request.device):
+        built = build(request.target, loaded, real=True)
     if isinstance(built, Unbuilt):
         return failed(request, reporter.not_built(request.target, built))
     on_progress(0.05, "tracing")
-    diagnosis = diagnose(built.root, user_paths=(document.path,))
+    with _at(request.device):
+        diagnosis = diagnose(built.root, user_paths=(document.path,))
+    profiled = partial(_profiled, request, built.root, diagnosis, loaded, on_progress)
     try:
-        result = _profiled(request, built.root, diagnosis, loaded, on_progress)
+        try:
+            result = profiled()
+        except Exception:  # noqa: BLE001 — It may want an accelerator, which is asked of each call only where it must be.
+            with _at(request.device):
+                result = profiled()
         if result is None:
             return failed(request, *(reporter.tracing_problem(each, request.target) for each in diagnosis.problems))
     except Exception as error:  # noqa: BLE001 — The user's model runs here, on real data.
@@ -70,6 +79,11 @@ def measure(request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
         data=json.dumps(result_to_dict(result)),
         trace=json.dumps(to_trace(result)),
     )
+
+
+def _at(device: str) -> contextlib.AbstractContextManager[None]:
+    """Let models run where they are measured: on the processor, if it is that, whatever their code names."""
+    return here() if device == "cpu" else contextlib.nullcontext()
 
 
 def failed(request: ProfileRequest, *problems: Problem) -> ProfileReport:
@@ -109,7 +123,8 @@ def _graph_of(
     place = torch.device(request.device)  # What is asked of devices is decided by where the model will run.
     if isinstance(root, nn.Module):
         root.to(place)
-    return capture(root, arguments_on(place, inputs, kwargs), user_paths=(request.path,)).graph_module
+    with _at(request.device):
+        return capture(root, arguments_on(place, inputs, kwargs), user_paths=(request.path,)).graph_module
 
 
 def _inputs(

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from fxengine.errors import text_of
-from fxworker.accelerators import is_accelerator
+from fxworker.accelerators import MOVING, is_accelerator, staying
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -79,12 +79,6 @@ _UNCHANGING: Final = frozenset(getattr(torch.Tensor, name) for name in _UNCHANGI
 """Methods that change nothing but the values of a tensor, or its device, and so nothing of one on meta."""
 
 
-_MOVING: Final = frozenset(
-    getattr(torch.Tensor, name) for name in ("cuda", "xpu", "hpu", "ipu", "pin_memory") if hasattr(torch.Tensor, name)
-)
-"""Methods that move a tensor to where there need be nothing."""
-
-
 _SETTING_DATA: Final[Any] = inspect.getattr_static(torch.Tensor, "data").__set__
 """What `parameter.data = values` calls, which takes no values from another device."""
 
@@ -128,12 +122,12 @@ class OnMeta(TorchFunctionMode):
                 kwargs["device"] = "cpu"
         elif func in self._to_cpu:
             kwargs["device"] = "cpu"
-        elif func in _MOVING or (func in _UNCHANGING and args and args[0].is_meta and _expands(args, kwargs)):
+        elif func in MOVING or (func in _UNCHANGING and args and args[0].is_meta and _expands(args, kwargs)):
             return args[0]
         elif func == _SETTING_DATA and args[0].is_meta:
             args = (args[0], args[1].to("meta"))
         elif func is torch.Tensor.to:
-            args = _staying(args, kwargs)
+            args = staying(args, kwargs)
             if len(args) == 1 and not kwargs:
                 return args[0]
         elif is_accelerator(kwargs.get("device")):
@@ -178,14 +172,6 @@ def _called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     # What is computed of a tensor without values has none either, whatever the others have.
     moved = functools.partial(tree_map_only, torch.Tensor, _without_values)
     return func(*moved(args), **moved(kwargs))
-
-
-def _staying(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Return the arguments of `Tensor.to` without the device, if the tensor is on meta or that is an accelerator."""
-    if args[0].is_meta or is_accelerator(kwargs.get("device")) or any(map(is_accelerator, args[1:2])):
-        kwargs.pop("device", None)
-        return (args[0], *(each for each in args[1:] if not isinstance(each, str | int | torch.device)))
-    return args
 
 
 def _expands(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -16,7 +16,7 @@ from fxengine.codegen import node_lines
 from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxengine.shapes_only import needs_data
 from fxworker import sandbox
-from fxworker.building import EXPLICIT, Built, Unbuilt, build, class_of, in_wholes, with_values
+from fxworker.building import EXPLICIT, Built, Unbuilt, build, class_of, here, in_wholes, with_values
 from fxworker.capturing import captured_with
 from fxworker.compiling import eagerly
 from fxworker.containment import outermost_first, parts_of
@@ -163,6 +163,7 @@ class Targets:
         seconds = self.request.limits.seconds
         return f"no time was left to look for {what}, as a trace may take {seconds:g} s; the next one goes on with it"
 
+    @here()
     def diagnose_all(self) -> None:
         """Trace every target and report its problems. Those that contain others come first."""
         mentions = {**self.loaded.mentions, **mentions_of(self.request.targets, self.loaded)}
@@ -170,6 +171,7 @@ class Targets:
             self.on_target(self.request.targets.index(target), None)
             self.reports[target.qualname] = self._report(target)
 
+    @here()
     def describe_all(self) -> None:
         """Complete the reports of the targets that were traced."""
         self.fitting_s = _FITTING

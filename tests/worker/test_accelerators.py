@@ -1,4 +1,4 @@
-"""Constructors that ask for an accelerator, or for other processes, where there are none."""
+"""Models that ask for an accelerator, or for other processes, where there are none."""
 
 import copy
 
@@ -73,3 +73,68 @@ def test_the_process_is_the_only_one():
 def test_there_is_an_accelerator_for_those_that_raise_without_one():
     model = attempt(Demanding, real=False)
     assert (model.has_one, len(model.streams)) == (torch.cuda.is_available(), 2)
+
+
+AWAY = """
+import torch
+from torch import nn
+from torch.autograd import Variable
+
+device = torch.device("cuda:1")
+
+
+class Constants(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+        self.scale = torch.ones(8).to(device)
+
+    def forward(self, x):
+        noise = torch.tensor([1.0] * 8, device=device) + torch.ones(8).cuda()
+        return self.fc(x.cuda()) * noise * self.scale.to("cuda").to(x.device)
+
+
+class States(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(8, 16, batch_first=True)
+
+    def forward(self, x):
+        h = Variable(torch.zeros(1, x.size(0), 16)).cuda()
+        return self.gru(x, torch.cat([h, torch.zeros(1, x.size(0), 16, device="cuda")])[:1])[0]
+
+
+class Types(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(8, 4, 3)
+
+    def forward(self, x):
+        torch.cuda.synchronize()
+        pad = torch.cuda.FloatTensor(x.size(0), x.size(1), 2).fill_(0)
+        steps = torch.arange(x.size(2)).to("cuda")
+        return self.conv(torch.cat([pad, x], 2))[:, :, : int(steps[-1])]
+"""
+
+
+def test_nothing_of_a_trace_is_on_an_accelerator(worker, model):
+    report = worker.trace(model(AWAY))
+    assert {target.qualname: target.captured or target.status == "complete" for target in report.targets} == {
+        "Constants": True,
+        "States": True,
+        "Types": True,
+    }
+    problems = [problem for target in report.targets for problem in target.problems]
+    assert not [problem for problem in problems if problem.code in {"FX009", "FX201", "FX202"}], problems
+    assert {target.inputs.expression for target in report.targets} == {
+        "torch.randn(2, 8)",
+        "torch.randn(2, 16, 8)",
+        "torch.randn(2, 8, 64)",
+    }
+
+
+@pytest.mark.parametrize("name", ["Constants", "States", "Types"])
+def test_what_is_measured_on_the_processor_runs_there_whatever_it_names(worker, model, name):
+    _, report = worker.profile(model(AWAY), name)
+    assert report.status == "complete", report.problems
+    assert report.rows
