@@ -5,11 +5,14 @@ Only looks at names of files and folders. The order is that of the search: a pac
 """
 
 import os
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 _MARKS: Final = ("pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg")
 _SOURCES: Final = ("src", "lib", "python")
+_FURTHEST: Final = 3
+"""How many folders above that of a file are looked into where no project says where it ends."""
 
 
 def package_root(path: str) -> str:
@@ -39,8 +42,9 @@ def project_root(path: str, workspace: Iterable[str] = ()) -> str | None:
 def roots_of(path: str, workspace: Iterable[str] = (), imported: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the folders that a file's imports are looked for in, nearest first.
 
-    They are the root of its package, a `src` layout's folder, the project's root, workspace folders around it, and what
-    a folder lies in that the file is in and imports from by its name.
+    They are the root of its package, a `src` layout's folder, the project's root, workspace folders around it, what
+    a folder lies in that the file is in and imports from by its name, and folders above it that scripts are started
+    in: those that hold what it imports and no other of them has.
     A folder inside a package is none of them: it would let the package's modules shadow top-level ones. A file in one
     that nothing says to belong to the package has the package's root besides its own folder.
     """
@@ -55,7 +59,9 @@ def roots_of(path: str, workspace: Iterable[str] = (), imported: Iterable[str] =
         roots.append(project)
     parents = {*_parents(path)}
     roots.extend(folder for folder in folders if os.path.normpath(folder) in parents)
+    imported = [name for name in imported if not name.startswith(".")]
     roots.extend(_named(path, imported))
+    roots.extend(_started_in(path, imported, roots, {project, *map(os.path.normpath, folders)} & parents))
     return tuple(dict.fromkeys(root for root in roots if not os.path.isfile(os.path.join(root, "__init__.py"))))
 
 
@@ -64,12 +70,39 @@ def _named(path: str, imported: Iterable[str]) -> Iterator[str]:
 
     No file says of such a folder that it is a package: it is one wherever the folder around it is looked through.
     """
-    parts = [name.split(".") for name in imported if not name.startswith(".")]
+    parts = [name.split(".") for name in imported]
     for folder in _parents(path):
         around, name = os.path.split(folder)
         below = [os.path.join(folder, each[1]) for each in parts if len(each) > 1 and each[0] == name]
         if any(os.path.isdir(each) or os.path.isfile(f"{each}.py") for each in below):
             yield around
+
+
+def _started_in(
+    path: str, imported: Iterable[str], roots: Iterable[str], limits: Collection[str | None]
+) -> Iterator[str]:
+    """Yield the nearest folders above a file that hold modules it imports and none of the roots does.
+
+    They lie in the project or, where nothing says what that is, not far above.
+    """
+    parts = {tuple(name.split(".")[:2]) for name in imported}
+    parts = {each for each in parts if each[0] not in sys.stdlib_module_names}
+    parts = {each for each in parts if not any(_holds(root, *each) for root in roots)}
+    for above, folder in enumerate(_parents(path)):
+        found = {each for each in parts if _holds(folder, *each)}
+        if found and os.path.dirname(folder) != folder:
+            parts -= found
+            yield folder
+        if not parts or folder in limits or (not limits and above == _FURTHEST):
+            return
+
+
+def _holds(folder: str, name: str, member: str = "") -> bool:
+    """Whether a folder has a module of a name, a package that says to be one, or a folder with such a member."""
+    module = os.path.join(folder, name)
+    inner = os.path.join(module, member)
+    of_member = (f"{inner}.py", os.path.join(inner, "__init__.py")) if member else ()
+    return any(map(os.path.isfile, (f"{module}.py", os.path.join(module, "__init__.py"), *of_member)))
 
 
 def _parents(path: str) -> Iterator[str]:

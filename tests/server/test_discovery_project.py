@@ -147,5 +147,21 @@ def test_a_folder_that_a_file_imports_from_by_its_name_lies_in_a_root(tmp_path):
     assert roots("from nets.blocks import *\n") == (own,)  # There are no `blocks` in it.
     assert roots("from nets.deep import net\n") == (own, str(tmp_path / "code/project"))
     assert roots("from project import Layer\nfrom project.missing import Layer\nimport project\n") == (own,)
-    assert roots("from other.tools import tool\n") == (own,)
+    assert roots("from other.tools import tool\n") == (own, str(tmp_path / "code"))
+    assert roots("from other.tool import tool\n") == (own,)
     assert roots("from ..tools import tool\nfrom ...layers import Layer\n") == (own,)
+
+
+def test_scripts_are_started_in_a_folder_above_that_holds_what_a_file_imports(tmp_path):
+    for name in ("a/b/c/d/e/net.py", "a/b/custom_types.py", "a/b/c/utils/__init__.py", "a/far.py", "a/b/c/ast.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    path = str(tmp_path / "a/b/c/d/e/net.py")
+    text = "import ast\nimport torch\nimport far\nfrom custom_types import *\nfrom utils import tool\n"
+    imported = discover(path, text).imported
+    own, middle, outer = (str(tmp_path / each) for each in ("a/b/c/d/e", "a/b/c", "a/b"))
+    assert roots_of(path, imported=imported) == (own, middle, outer)
+    assert roots_of(path, [middle], imported=imported) == (own, middle)
+    assert roots_of(path, [str(tmp_path)], imported=imported)[-1] == str(tmp_path / "a")
+    (tmp_path / "a/b/c/d/e/custom_types.py").write_text("")
+    assert roots_of(path, imported=imported) == (own, middle)
