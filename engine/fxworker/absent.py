@@ -36,7 +36,7 @@ from fxworker.choices import parameters_of
 from fxworker.guarded import is_prepared
 from fxworker.having import is_assigned, is_assigned_later
 from fxworker.keeping import AbsentBeside, kept
-from fxworker.namesakes import HandingOn, layer_in, namesake
+from fxworker.namesakes import HandingOn, handed_on, layer_in, namesake
 from fxworker.parts import Part, PartNumber, part
 from fxworker.records import (
     CALLED,
@@ -76,7 +76,8 @@ _NO_PARAMETER: Final = nn.Parameter()
 
 def beside(star: Any, name: str) -> Any:
     """Return what stands for something in the package from which everything was imported, as `star` says."""
-    return _Absent(f"{star.__dict__['_path'].rpartition('.')[0]}.{name}")
+    usual = handed_on(name)
+    return _Absent(f"{star.__dict__['_path'].rpartition('.')[0]}.{name}") if usual is None else usual
 
 
 def is_stand_in(value: Any) -> bool:

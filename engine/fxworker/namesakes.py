@@ -2,10 +2,14 @@
 
 `FusedLayerNorm` is a layer norm, whoever has written it, a `DropPath` drops nothing where nothing is trained,
 `to_2tuple(7)` is `(7, 7)`, and `ifnone(None, 7)` is 7. A `Sequential` that is not torch's leaves out what is
-None: for that it was written. Nothing else is concluded from names.
+None: for that it was written. What a module hands on that imports everything for all others is known by its usual
+name: `nn`, `np`, `Optional`. Nothing else is concluded from names.
 """
 
+import pkgutil
 import re
+import sys
+import typing
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -33,6 +37,15 @@ _LAYERS: Final = re.compile(
 )
 """How layers are called that keep what they are made of by the names of torch's."""
 
+_USUAL: Final = {
+    "torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "nnf": "torch.nn.functional", "np": "numpy",
+    "numpy": "numpy", "Tensor": "torch.Tensor", "Module": "torch.nn.Module", "Parameter": "torch.nn.Parameter",
+    "Variable": "torch.autograd.Variable", "partial": "functools.partial", "OrderedDict": "collections.OrderedDict",
+    "defaultdict": "collections.defaultdict", "deepcopy": "copy.deepcopy", "dataclass": "dataclasses.dataclass",
+    "torchvision": "torchvision", "einops": "einops", "rearrange": "einops.rearrange", "einsum": "torch.einsum",
+}  # fmt: skip
+"""What is imported by almost every file of models, by the name that it usually has there."""
+
 _NAMED_TUPLES: Final = {"single": 1, "pair": 2, "to_pair": 2, "triple": 3, "quadruple": 4}
 
 
@@ -58,6 +71,17 @@ def namesake(name: str) -> Callable[..., Any] | None:
     layer = getattr(nn, _FASTER.sub("", name), None)
     is_layer = isinstance(layer, type) and issubclass(layer, nn.Module) and layer is not nn.Module
     return layer if is_layer else None
+
+
+def handed_on(name: str) -> Any:
+    """Return what a name usually means that a module hands on with all that it has imported; None for another name."""
+    if name in typing.__all__:
+        return getattr(typing, name)
+    full = _USUAL.get(name, name if name in sys.stdlib_module_names else "")
+    try:
+        return pkgutil.resolve_name(full) if full else None
+    except (ImportError, AttributeError):
+        return None
 
 
 def layer_in(name: str) -> type[nn.Module] | None:

@@ -3,7 +3,9 @@
 import ast
 import importlib
 import importlib.metadata
+import math
 import sys
+import typing
 import warnings
 from functools import partial
 
@@ -950,6 +952,22 @@ def test_everything_of_it_is_whatever_is_asked_for(tmp_path):
     assert not {"x", "y", "z", "_", "len"} & vars(module).keys()
 
 
+def test_what_a_module_hands_on_that_imports_everything_is_known_by_its_usual_name(tmp_path):
+    module, missing = imported(
+        tmp_path,
+        "from no_such_thing import *\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, width: int, depth: Optional[int] = None, act=nnf.relu):\n"
+        "        super().__init__()\n"
+        "        self.fc = nn.Linear(width, int(math.sqrt(np.prod([4, 4]))))\n"
+        "        self.kind = thing(OrderedDict(depth=depth))\n",
+    )
+    assert missing == ["no_such_thing"]
+    assert module.Net(8).fc.out_features == 4
+    assert (module.nn, module.Optional, module.math) == (torch.nn, typing.Optional, math)
+    assert is_stand_in(module.thing)
+
+
 def test_what_it_makes_decorate_leaves_things_as_they_are(tmp_path):
     module, _ = imported(
         tmp_path,
@@ -1097,6 +1115,7 @@ def test_what_a_package_of_another_version_has_not_is_stood_in_for(tmp_path):
         "def __getattr__(name):\n    raise AttributeError(f'nothing is called {name}')\n",
         """
 import sys
+import typing
 class Lazy(type(sys)):
     def __getattr__(self, name): return self.found(name)
     def found(self, name): raise AttributeError(f"nothing is called {name}")
