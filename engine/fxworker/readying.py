@@ -84,6 +84,7 @@ def _done(build_it: Callable[[], Any]) -> tuple[Any]:
 def _unset_behind(error: BaseException, root: nn.Module) -> Iterator[str]:
     """Yield the attributes of a model that are not set, and that the code looked at which raised something."""
     inner = moments_of(error.__traceback__)[::-1] if isinstance(error, Exception) else []
+    inner = [each for each in inner if each.frame.f_code is not nn.Module.__getattr__.__code__]
     moment = next((each for each in inner if each.value_of("self") is root), None)
     if moment is None:
         return

@@ -45,6 +45,24 @@ def test_what_somebody_builds_is_made_ready_as_well(worker, tmp_path):
     assert (target.status, target.problems) == ("complete", ())
 
 
+def test_a_method_sets_what_no_constructor_has_mentioned(worker, tmp_path):
+    path = tmp_path / "cell.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\n\n"
+        "class Cell(nn.Module):\n"
+        "    def __init__(self, width, steps=4):\n"
+        "        super().__init__()\n"
+        "        self.fc, self.width = nn.Linear(width, width), width\n\n"
+        "    def forward(self, x):\n"
+        "        return self.fc(x) + torch.zeros((self.batch_size, self.width))\n\n"
+        "    def reset_state(self, batch_size=2):\n"
+        "        self.batch_size = batch_size\n"
+    )
+    (target,) = worker.trace(path).targets
+    assert target.construct.expression == "[(model := Cell(width=64)).reset_state(), model][1]"
+    assert (target.status, target.problems, target.inputs.expression) == ("complete", (), "torch.randn(2, 64)")
+
+
 @pytest.mark.parametrize(
     "unset",
     [
