@@ -10,7 +10,8 @@ import random
 import re
 import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import is_
 from types import MappingProxyType
@@ -85,6 +86,23 @@ class Snapshot:
         if changed is not None and isinstance(self._root, nn.Module):
             self._modules[self._root].restore(self._root)
         _restore_random_state(self._random)
+
+    @contextmanager
+    def put_back(self) -> Generator[None]:
+        """Let the model be in the body what it was, a tracer's own constants apart; afterwards it is what it is now."""
+        changed = self.changed()
+        if not self.changes(changed):
+            yield
+            return
+        assert isinstance(self._root, nn.Module)
+        now, own = Snapshot(self._root), vars(self._root)
+        constants = {name: value for name, value in own.items() if _OF_A_TRACER.fullmatch(name)}
+        self.restore(changed)
+        own.update(constants)
+        try:
+            yield
+        finally:
+            now.restore()
 
     def changed(self) -> "list[Changed]":
         """The modules in which anything is different now."""

@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
@@ -115,3 +116,39 @@ def test_constants_of_a_tracer_are_no_changes() -> None:
     model._tensor_constant0 = torch.ones(1)
     assert snapshot.changed()
     assert snapshot.changes(snapshot.changed()) == ()
+
+
+class Recurrent(nn.Module):
+    """Keeps what it has computed, and a list of how large that was."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.scale = nn.Linear(8, 8), torch.ones(8)
+        self.state, self.size = torch.zeros(1, 8), None
+
+    def forward(self, x):
+        if self.size is None:
+            self.size = [x.shape[1]]
+        for step in range(3 if self.size[0] > 2 else 2):
+            self.state = torch.tanh(self.cell(x[:, step]) + self.state) * self.scale
+        return self.state
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["inputs", "a search for them"])
+def test_what_a_run_keeps_is_not_in_the_model_afterwards_nor_while_inputs_are_looked_for(given):
+    model = Recurrent()
+    before, seen = dict(vars(model)), []
+
+    def find(graph):
+        seen.append(({**vars(model)}, model(torch.randn(1, 3, 8)).shape, len(graph.nodes)))
+        model.size, model.state = before["size"], before["state"]
+        return (torch.randn(1, 3, 8),), {}
+
+    diagnosis = diagnose(model, torch.randn(1, 3, 8) if given else find)
+    assert diagnosis.reached_end
+    assert {"state", "scale"} <= {str(node.target) for node in diagnosis.graph.nodes}
+    assert dict(vars(model)) == before
+    if not given:
+        ((state, shape, nodes),) = seen
+        assert {name: state[name] for name in before} == before
+        assert (shape, nodes > 2) == ((1, 8), True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from torch import nn
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fxengine.diagnosis import Diagnosis, EnoughSeen, ForeignFunction, Guard, Observation, TracingProblem
+from fxengine.example_inputs import Arguments
 from fxengine.exploration.choices import Coverage, Decision, Way
 from fxengine.exploration.deadlines import Deadline
 from fxengine.exploration.findings import Findings
@@ -154,7 +155,8 @@ class _Exploration:
         self._snapshot = snapshot
         self._tracer_state = _copied(vars(tracer))
         function = getattr(type(root), describer.method, None) if isinstance(root, nn.Module) else root
-        values = Values(function, root if isinstance(root, nn.Module) else None, inputs, self._deadline, memory)
+        source = partial(self._sought, inputs) if callable(inputs) else inputs
+        values = Values(function, root if isinstance(root, nn.Module) else None, source, self._deadline, memory)
         self._knowledge = Knowledge(values, leaves=leaves, survey=snapshot.survey)
         self._describer = describer
         self._runs = 0
@@ -307,6 +309,11 @@ class _Exploration:
         state.clear()
         state.update(_copied(self._tracer_state))
 
+    def _sought(self, find: Callable[[Graph], Arguments | None], graph: Graph) -> Arguments | None:
+        """Find inputs for the model as it was before the run that asks for them."""
+        with self._snapshot.put_back():
+            return find(graph)
+
     def _over(self) -> str:
         """Why no more may be explored, as a sentence; empty if there is time."""
         budget = self._budget
@@ -337,9 +344,11 @@ def _belongings(graph: Graph, root: nn.Module) -> dict[str, Any]:
 def _put(root: nn.Module, path: str, value: Any) -> None:
     """Make sure that a path in the root leads to a value that a graph refers to.
 
-    A parameter does not become one of the root's by that: to the next trace it is as strange as it was to this one.
+    Where a tensor is, as one was before, it is that which the graph refers to, whatever the run has put there later. A
+    parameter does not become one of the root's by that: to the next trace it is as strange as it was to this one.
     """
-    if _at(root, path) is not value:
+    now = _at(root, path)
+    if now is not value and not isinstance(now, Tensor):
         owner, _, name = path.rpartition(".")
         put = object.__setattr__ if isinstance(value, nn.Parameter) else setattr
         put(_at(root, owner), name, value)
