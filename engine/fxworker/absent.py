@@ -131,7 +131,8 @@ class AbsentModule(types.ModuleType):
     """A module of a package that is not installed."""
 
     def __getattr__(self, name: str) -> Any:
-        return _attribute(self.__name__, name)
+        usual = handed_on(name) if name in ABSENCES.starred else None
+        return _attribute(self.__name__, name) if usual is None else usual
 
 
 class _AbsentBase:

@@ -20,10 +20,11 @@ from torch import nn
 
 from fxengine.classification import Moment, moments_of
 from fxengine.errors import text_of
+from fxengine.places import OnTheSpot
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.absent import is_array
-from fxworker.accelerators import OnTheSpot, without_devices
+from fxworker.accelerators import without_devices
 from fxworker.arguments import Search
 from fxworker.arrays import arrays_are_made
 from fxworker.callers import EXPRESSION, is_asserted

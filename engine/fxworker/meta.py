@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from fxengine.errors import text_of
-from fxworker.accelerators import MOVING, is_accelerator, staying
+from fxengine.places import MOVING, is_accelerator, staying
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -129,12 +129,32 @@ def place_of(path: str, text: str, roots: Sequence[str]) -> Place:
         # A package without `__init__.py`: its name starts below the innermost root that its imports do not lead out of.
         highest = os.path.abspath(os.path.join(folder, *[os.pardir] * upwards))
         above = [each for each in map(os.path.abspath, roots) if f"{highest}{os.sep}".startswith(f"{each}{os.sep}")]
-        root = max(above, key=len, default=highest)
-        package = os.path.relpath(folder, root).replace(os.sep, ".")
-        return Place(path, f"{package}.{stem}", package, root)
+        return _below(max(above, key=len, default=highest), path)
+    named = next((root for root in map(os.path.abspath, roots) if _imports_from_below(root, folder, text)), "")
+    if named:
+        return _below(named, path)
     # A file may be called like a module that Python itself needs, and must not stand in its place.
     taken = stem in sys.stdlib_module_names or stem in sys.modules
     return Place(path, f"_{stem}" if taken else stem, "", folder)
+
+
+def _below(root: str, path: str) -> Place:
+    """Return the place of a file in a package without `__init__.py` whose name starts below a root."""
+    folder, file = os.path.split(path)
+    package = os.path.relpath(folder, root).replace(os.sep, ".")
+    return Place(path, f"{package}.{os.path.splitext(file)[0]}", package, root)
+
+
+def _imports_from_below(root: str, folder: str, text: str) -> bool:
+    """Whether a text imports by the name that its folder, or one around it, has in a root: then it is so imported."""
+    if not folder.startswith(os.path.join(root, "")):
+        return False
+    first, *_ = names = os.path.relpath(folder, root).split(os.sep)
+    members = re.findall(rf"(?m)^\s*(?:from|import)\s+{re.escape(first)}\.(\w+)", text)
+    there = (os.path.join(root, first, each) for each in members)
+    return all(map(str.isidentifier, names)) and any(
+        os.path.isfile(f"{each}.py") or os.path.isdir(each) for each in there
+    )
 
 
 def _is_package(folder: str) -> bool:

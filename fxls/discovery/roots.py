@@ -42,16 +42,19 @@ def project_root(path: str, workspace: Iterable[str] = ()) -> str | None:
 def roots_of(path: str, workspace: Iterable[str] = (), imported: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the folders that a file's imports are looked for in, nearest first.
 
-    They are the root of its package, a `src` layout's folder, the project's root, workspace folders around it, what
-    a folder lies in that the file is in and imports from by its name, and folders above it that scripts are started
-    in: those that hold what it imports and no other of them has.
+    They are what a folder lies in that the file is in and imports from by its name, the root of its package, a `src`
+    layout's folder, the project's root, workspace folders around it, and folders above it that scripts are started in:
+    those that hold what it imports and no other of them has.
     A folder inside a package is none of them: it would let the package's modules shadow top-level ones. A file in one
     that nothing says to belong to the package has the package's root besides its own folder.
     """
     folders = tuple(workspace)
-    roots = [package_root(path)]
-    if _is_package(os.path.dirname(roots[0])):
-        roots.append(package_root(roots[0]))
+    imported = [name for name in imported if not name.startswith(".")]
+    root = package_root(path)
+    # Before its own folder: `model/model.py` that imports from `model.layers` is not what `model` is.
+    roots = [*_named(path, imported), root]
+    if _is_package(os.path.dirname(root)):
+        roots.append(package_root(root))
     project = project_root(path, folders)
     if project is not None:
         sources = (os.path.join(project, name) for name in _SOURCES)
@@ -59,8 +62,6 @@ def roots_of(path: str, workspace: Iterable[str] = (), imported: Iterable[str] =
         roots.append(project)
     parents = {*_parents(path)}
     roots.extend(folder for folder in folders if os.path.normpath(folder) in parents)
-    imported = [name for name in imported if not name.startswith(".")]
-    roots.extend(_named(path, imported))
     roots.extend(_started_in(path, imported, roots, {project, *map(os.path.normpath, folders)} & parents))
     return tuple(dict.fromkeys(root for root in roots if not os.path.isfile(os.path.join(root, "__init__.py"))))
 

@@ -142,10 +142,10 @@ def test_a_folder_that_a_file_imports_from_by_its_name_lies_in_a_root(tmp_path):
         return roots_of(path, imported=discover(path, text).imported)
 
     own = str(tmp_path / "code/project/nets/deep")
-    assert roots("from project.layers import Layer\n") == (own, str(tmp_path / "code"))
-    assert roots("import project.nets.blocks as blocks\n") == (own, str(tmp_path / "code"))
+    assert roots("from project.layers import Layer\n") == (str(tmp_path / "code"), own)
+    assert roots("import project.nets.blocks as blocks\n") == (str(tmp_path / "code"), own)
     assert roots("from nets.blocks import *\n") == (own,)  # There are no `blocks` in it.
-    assert roots("from nets.deep import net\n") == (own, str(tmp_path / "code/project"))
+    assert roots("from nets.deep import net\n") == (str(tmp_path / "code/project"), own)
     assert roots("from project import Layer\nfrom project.missing import Layer\nimport project\n") == (own,)
     assert roots("from other.tools import tool\n") == (own, str(tmp_path / "code"))
     assert roots("from other.tool import tool\n") == (own,)

@@ -133,6 +133,16 @@ def test_nothing_of_a_trace_is_on_an_accelerator(worker, model):
     }
 
 
+def test_what_is_symbolic_is_recorded_with_the_device_that_the_code_names(worker, model):
+    text = AWAY.replace(
+        "return self.fc(x.cuda()) * noise", "return self.fc(x.cuda()) + torch.zeros_like(x, device=device)"
+    )
+    target = next(each for each in worker.trace(model(text)).targets if each.qualname == "Constants")
+    assert target.status == "complete"
+    assert "torch.zeros_like(x, device = device(type='cuda', index=1))" in target.code.replace("torch.device", "device")
+    assert ".cuda()" in target.code
+
+
 @pytest.mark.parametrize("name", ["Constants", "States", "Types"])
 def test_what_is_measured_on_the_processor_runs_there_whatever_it_names(worker, model, name):
     _, report = worker.profile(model(AWAY), name)

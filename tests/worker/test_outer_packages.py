@@ -106,3 +106,12 @@ def test_what_may_be_imported_is_seen_in_the_text(text, expected):
 )
 def test_a_package_that_only_defines_changes_nothing(text, expected):
     assert only_defines(text) is expected
+
+
+def test_a_file_that_is_called_like_its_folder_imports_from_that_and_not_from_itself(worker, model, tmp_path):
+    text = NET.replace("import torch\n", "import net.layers\nfrom net.layers import WIDTH\n", 1).replace("=8", "=WIDTH")
+    model("WIDTH = 8\n\ndef other():\n    from net.net import Net\n    return Net\n", "net/layers.py")
+    path = model(text.replace("nn.Linear", "(net.layers.other() is Net) and nn.Linear"), "net/net.py")
+    (target,) = worker.trace(path, roots=(tmp_path, tmp_path / "net")).targets
+    assert (target.status, target.problems) == ("complete", ())
+    assert target.inputs.expression == "torch.randn(2, 8)"
