@@ -141,3 +141,24 @@ class Columned(nn.Module):
 
 def test_what_takes_no_integers_gets_none():
     assert all(each.is_floating_point() for each in fed(Columned()).args)
+
+
+class Head(nn.Module):
+    """Puts what it makes of each level in the place of that."""
+
+    def __init__(self, channels=(64, 128, 256)):
+        super().__init__()
+        self.levels = len(channels)
+        self.m = nn.ModuleList(nn.Conv2d(each, 75, 1) for each in channels)
+
+    def forward(self, x):
+        for i in range(self.levels):
+            x[i] = self.m[i](x[i])
+            batch, _, height, width = x[i].shape
+            x[i] = x[i].view(batch, 3, 25, height, width).permute(0, 1, 3, 4, 2).contiguous()
+        return x
+
+
+def test_what_layers_reach_one_by_one_by_a_number_is_a_list_though_its_items_are_replaced():
+    (levels,) = fed(Head()).args
+    assert [each.shape[1] for each in levels] == [64, 128, 256]

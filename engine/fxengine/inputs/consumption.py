@@ -20,6 +20,7 @@ from fxengine.inputs.symbols import (
     COUNTING,
     EXTENT,
     KEEPS_SHAPE,
+    MOST_ROUNDS,
     OF_MAPPINGS,
     ROUNDING,
     SHAPE,
@@ -325,7 +326,7 @@ class _Body:
                     self.reader.measure(values if any(type(each) in {int, float} for each in values) else ())
                 return self._branch(test, body, orelse)
             case ast.For(target=target, iter=items, body=body):
-                for each in rounds(self.value(items)):
+                for each in self._indices(items, target, body) or rounds(self.value(items)):
                     self._bind(target, each)
                     self.statements(body)
             case ast.While(body=body) | ast.With(body=body):
@@ -335,6 +336,27 @@ class _Body:
             case _:
                 pass
         return False
+
+    def _indices(self, items: ast.expr, target: ast.expr, body: list[ast.stmt]) -> range | None:
+        """The numbers that a loop goes through to reach items of an argument by them; None where that is not done."""
+        match items, target:
+            case ast.Call(func=ast.Name(id="range"), args=[last], keywords=[]), ast.Name(id=index):
+                pass
+            case _:
+                return None
+        reached = {
+            node.value.id
+            for each in body
+            for node in ast.walk(each)
+            if isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and isinstance(node.slice, ast.Name)
+            and node.slice.id == index
+        }
+        if not any(isinstance(self.scope.get(each), Given) for each in reached):
+            return None
+        count = self.value(last)
+        return range(min(count, MOST_ROUNDS)) if type(count) is int and count > 0 else None
 
     def _branch(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> bool:
         decided = self.reader.asked(self.value(test))

@@ -18,6 +18,7 @@ __all__ = [
     "COUNTING",
     "EXTENT",
     "KEEPS_SHAPE",
+    "MOST_ROUNDS",
     "OF_MAPPINGS",
     "ROUNDING",
     "SHAPE",
@@ -39,7 +40,7 @@ __all__ = [
     "truth",
 ]
 
-_MOST_ROUNDS: Final = 5
+MOST_ROUNDS: Final = 5
 """How often a loop is read that goes over layers and inputs together."""
 
 KEEPS_SHAPE: Final = frozenset({
@@ -130,7 +131,7 @@ def of_python(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if getattr(function, "__name__", "") in ROUNDING and isinstance(next(iter(args), None), Given):
         return args[0]
     if function is enumerate and args:
-        return _Rows((range(_MOST_ROUNDS), args[0]))
+        return _Rows((range(MOST_ROUNDS), args[0]))
     if function is zip:
         return _Rows(tuple(args))
     if function is isinstance and len(args) == 2 and isinstance(args[0], Given):
@@ -144,7 +145,7 @@ def of_python(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def rounds(items: Any) -> Iterator[Any]:
     """Yield what the target of a loop stands for: the first thing, or all where layers go with items of an input."""
     modules = _modules_beside(items)
-    for index in range(min(modules, _MOST_ROUNDS)) if modules else (0,):
+    for index in range(min(modules, MOST_ROUNDS)) if modules else (0,):
         yield _nth_of(items, index)
 
 
