@@ -250,7 +250,7 @@ class _Walk:
         value = first_taken(statement.value, scope) or closed(statement.value, scope)
         for target in targets:
             if not isinstance(target, ast.Name):
-                _unpack(target, value, scope)
+                _unpack(target, value, scope, at_import=at_import)
                 continue
             model = self._model_of(statement.value, scope)
             if at_import:
@@ -442,8 +442,11 @@ def _forget(target: ast.expr, scope: Scope) -> None:
         scope.names[name] = Bound(None)
 
 
-def _unpack(target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
-    """Bind the names of an assignment's target, one by one where both sides are written out."""
+def _unpack(target: ast.expr, value: ast.expr | None, scope: Scope, *, at_import: bool = False) -> None:
+    """Bind the names of an assignment's target, one by one where both sides are written out.
+
+    What is changed while the module is imported has that change wherever it is named.
+    """
     if isinstance(target, ast.Name):
         scope.names[target.id] = Bound(value)
         return
@@ -460,7 +463,7 @@ def _unpack(target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
         # `x[0] = 1` and `config.dim = 3` change a value in a way that a closed expression does not repeat.
         for node in ast.walk(target.value):
             if isinstance(node, ast.Name) and (bound := scope.lookup(node.id)) is not None and not bound.model:
-                scope.names[node.id] = Bound(None)
+                scope.names[node.id] = Bound(None, kept=at_import and bound.kept)
         return
     _forget(target, scope)
 

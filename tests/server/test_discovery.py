@@ -652,3 +652,17 @@ def test_another_name_of_a_class_builds_and_feeds_it():
 
 def test_a_base_of_torchs_counts_though_its_import_was_forgotten():
     assert [each.qualname for each in discover("/project/net.py", NET).targets] == ["Net"]
+
+
+WORDS = "from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x): ...\n\n"
+FILLED = "words = {}\nfor word in ['a', 'b']:\n    if word not in words:\n        words[word] = len(words)\n"
+
+
+def test_what_the_module_fills_while_it_is_imported_is_named():
+    assert constructs(f"{WORDS}{FILLED}net = Net(len(words)).cuda()\n") == [("instance", "Net(len(words))")]
+
+
+@pytest.mark.parametrize("head", ["def main():\n", "if __name__ == '__main__':\n"])
+def test_what_is_changed_elsewhere_is_not(head):
+    body = "    words['a'] = 0\n    net = Net(len(words))\n"
+    assert constructs(f"{WORDS}words = {{}}\n{head}{body}") == []
