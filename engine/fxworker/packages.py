@@ -118,8 +118,13 @@ def place_of(path: str, text: str, roots: Sequence[str]) -> Place:
     parts: list[str] = []
     top = folder
     upwards = max(map(len, _RELATIVE.findall(text)), default=0)
-    # A folder in a package belongs to it, though nothing in it says so, if what lies in it is imported as such.
-    while _is_package(top) or ((parts or upwards) and _is_package(os.path.dirname(top))):
+    # A folder in a package belongs to it, though nothing in it says so, if what lies in it is imported as such. So does
+    # one around it that a file names by dots: its parts may have their place in a package that is not here.
+    while (
+        _is_package(top)
+        or ((parts or upwards) and _is_package(os.path.dirname(top)))
+        or (0 < len(parts) < upwards and os.path.dirname(top) != top)
+    ):
         parts.insert(0, os.path.basename(top))
         top = os.path.dirname(top)
     if parts:

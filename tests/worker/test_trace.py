@@ -495,6 +495,19 @@ def test_relative_imports_without_an_init_file(worker, model, tmp_path):
     assert report.status == "complete"
 
 
+def test_relative_imports_that_lead_out_of_the_package_around_them(worker, model, tmp_path):
+    model("", "elsewhere/patch/__init__.py")
+    model("WIDTH = 8\n", "elsewhere/patch/net/sizes.py")
+    model("from .sizes import WIDTH\n", "elsewhere/patch/net/__init__.py")
+    text = NET.replace("import torch\n", "import torch\nfrom . import WIDTH\nfrom ...helpers import logged\n")
+    path = model(text.replace("dim=8", "dim=WIDTH"), "elsewhere/patch/net/net.py")
+    report = worker.trace(path, roots=(str(tmp_path),))
+    assert report.status == "complete"
+    net = of(report, "Net")
+    assert net.facts is not None
+    assert net.facts.parameters == 8 * 8 + 8
+
+
 def test_a_package_whose_init_fails_hides_no_model(worker, model):
     model("raise RuntimeError('half done')\n", "pkg/__init__.py")
     model("WIDTH = 12\n", "pkg/sizes.py")
