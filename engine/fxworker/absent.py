@@ -27,6 +27,7 @@ from fxworker.callers import (
     is_constructing,
     is_decorated,
     is_dropped,
+    is_raised,
     is_to_import,
     reads_attribute,
     undecorated,
@@ -122,9 +123,22 @@ def _attribute(path: str, name: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _exception(path: str, kind: str) -> type[Exception]:
-    """Return a class of exceptions that nothing raises but the code itself: only such can be caught."""
-    base = Warning if kind == "Warning" else Exception
-    return types.new_class(path.rpartition(".")[2], (base,), exec_body=lambda body: body.update(__module__=path))
+    """Return a class of exceptions that nothing raises but the code itself: only such can be caught.
+
+    What a model makes of one and does not raise is a part: what is called so may be an error that is measured.
+    """
+    name = path.rpartition(".")[2]
+    if kind == "Warning":
+        return types.new_class(name, (Warning,), exec_body=lambda body: body.update(__module__=path))
+
+    def made(cls: type[Exception], *args: Any, **kwargs: Any) -> Any:
+        frame = sys._getframe(1)
+        if cls is own and not is_raised(frame) and (ABSENCES.permissive or is_constructing(frame)):
+            return _Absent(path) if ABSENCES.permissive else _given(path, args, kwargs)
+        return Exception.__new__(cls, *args, **kwargs)
+
+    own = types.new_class(name, (Exception,), exec_body=lambda body: body.update(__module__=path, __new__=made))
+    return own
 
 
 class AbsentModule(types.ModuleType):

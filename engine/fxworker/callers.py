@@ -94,6 +94,12 @@ def is_guarded(frame: types.FrameType) -> bool:
     return any(each.start <= frame.f_lasti < each.end for each in code.exception_entries)
 
 
+def is_raised(frame: types.FrameType) -> bool:
+    """Whether a frame raises what it calls right now."""
+    calling = Moment(frame, frame.f_lasti)
+    return any(isinstance(each, ast.Raise) for each in nodes_around(calling.path, calling.source.span))
+
+
 def reads_attribute(frame: types.FrameType) -> bool:
     """Whether a frame reads an attribute by its name right now, and does not only ask whether there is one."""
     code, at = frame.f_code.co_code, frame.f_lasti

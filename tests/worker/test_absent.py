@@ -347,6 +347,26 @@ def test_its_exceptions_can_be_caught_raised_and_inherited_from(tmp_path):
     assert issubclass(module.Own, Exception)
 
 
+def test_what_is_called_an_error_and_not_raised_is_what_a_model_measures(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import warnings\nfrom torch import nn\n"
+        "from no_such_thing import MeanSquaredError, NotFoundError, SlowWarning\n"
+        "MEASURED = MeanSquaredError(squared=False)\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, width):\n        super().__init__()\n"
+        "        if width < 0:\n            raise NotFoundError('no width') from None\n"
+        "        warnings.warn('slow', SlowWarning)\n"
+        "        self.error = MeanSquaredError(squared=False)\n",
+    )
+    with pytest.warns(Warning, match="slow"):
+        net = module.Net(8)
+    assert isinstance(net.error, nn.Module)
+    assert is_stand_in(module.MEASURED)
+    with pytest.raises(module.NotFoundError, match="no width"):
+        module.Net(-1)
+
+
 def test_what_it_decorates_has_what_the_decorator_gives_it(tmp_path):
     module, _ = imported(
         tmp_path,
