@@ -38,7 +38,7 @@ from fxworker.guarded import is_prepared
 from fxworker.having import is_assigned, is_assigned_later
 from fxworker.keeping import AbsentBeside, kept
 from fxworker.namesakes import HandingOn, handed_on, layer_in, namesake
-from fxworker.parts import Part, PartNumber, part
+from fxworker.parts import Part, PartNumber, part, unless_asserted
 from fxworker.records import (
     CALLED,
     arguments_of,
@@ -346,21 +346,30 @@ class _Absent:
     __xor__, __lshift__, __rshift__ = map(_computed, (operator.xor, operator.lshift, operator.rshift))
     __neg__, __invert__, __abs__ = map(_computed, (operator.neg, operator.invert, operator.abs))
 
+    @unless_asserted
     def __eq__(self, other: object) -> Any:
         # Of a column each row is compared, so there is more to what comes out than that it is not true.
         return True if other is self else self if ABSENCES.permissive else NotImplemented
 
+    @unless_asserted
+    def __ne__(self, other: object) -> Any:
+        return False if other is self else self if ABSENCES.permissive else NotImplemented
+
     __hash__ = object.__hash__
 
+    @unless_asserted
     def __ge__(self, other: object) -> bool:
         return _compared(self, other) >= 0
 
+    @unless_asserted
     def __gt__(self, other: object) -> bool:
         return _compared(self, other) > 0
 
+    @unless_asserted
     def __lt__(self, other: object) -> bool:
         return _compared(self, other) < 0
 
+    @unless_asserted
     def __le__(self, other: object) -> bool:
         return _compared(self, other) <= 0
 

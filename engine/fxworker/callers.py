@@ -118,6 +118,11 @@ def calls_attribute(frame: types.FrameType) -> bool:
 
 def is_asserted(frame: types.FrameType) -> bool:
     """Whether a frame asks right now what must be so, or it raises: `assert ask()`, `if not ask(): raise`."""
+    return asserted(frame) is True
+
+
+def asserted(frame: types.FrameType) -> bool | None:
+    """Return what the answer to what a frame asks right now must be, or it raises; None where it does not."""
     asking = Moment(frame, frame.f_lasti)
     holds = True
     inner, *around = nodes_around(asking.path, asking.source.span)[::-1] or [None]
@@ -140,9 +145,9 @@ def is_asserted(frame: types.FrameType) -> bool:
             case ast.BoolOp() | ast.GeneratorExp() | ast.Call(func=ast.Name(id="all" | "any")):
                 pass
             case _:
-                return False
+                return None
         inner = node
-    return False
+    return None
 
 
 def is_to_import(frame: types.FrameType) -> bool:

@@ -1224,3 +1224,20 @@ def test_what_a_package_tells_of_others_is_so_where_code_demands_it(tmp_path):
     assert missing == ["no_such_thing", "no_such_codec"]
     assert module.WITHOUT
     assert attempt(module.Net).kind == "slow"
+
+
+def test_what_is_compared_with_it_is_as_a_constructor_demands_it(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from torch import nn\n"
+        "from no_such_thing import LIMITS, backbone\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.body = backbone('small')\n"
+        "        assert self.body.num_features == 512 and self.body.ratio < 0\n"
+        "        if len(self.body.blocks) > 0 and self.body.depth > 0:\n            raise ValueError('too deep')\n"
+        "        if LIMITS.lowest != LIMITS.highest or LIMITS.lowest >= 3:\n            raise ValueError('no limits')\n"
+        "        self.kind = 'wide' if self.body.num_features == 512 else 'narrow'\n",
+    )
+    assert attempt(module.Net).kind == "narrow"
