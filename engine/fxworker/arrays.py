@@ -14,6 +14,8 @@ from typing import Any, Final, Self
 import numpy as np
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
 
 from fxworker.absences import ABSENCES
 from fxworker.callers import is_constructing
@@ -30,6 +32,8 @@ _MAKING: Final = ("from_numpy", "tensor", "as_tensor")
 
 _JOINED: Final = ("cat", "concat", "hstack", "stack", "vstack")
 """Those that make one of several tensors."""
+
+_TAKING_INDICES: Final = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
 
 _LONGEST: Final = 1 << 16
 """How long an array is at most that a number tells of."""
@@ -114,10 +118,36 @@ def arrays_are_made(is_array: Callable[[Any], bool]) -> Generator[None]:
     try:
         for place, name, wrapper in places:
             setattr(place, name, wrapper(getattr(place, name)))
-        yield
+        with _Indexing(is_array) if ABSENCES.names else contextlib.nullcontext():
+            yield
     finally:
         for place, name, value in before:
             setattr(place, name, value)
+
+
+class _Indexing(TorchFunctionMode):
+    """Lets tensors be indexed by what stands for an array, which to torch is a sequence of sequences without end."""
+
+    def __init__(self, is_array: Callable[[Any], bool]) -> None:
+        super().__init__()
+        self._is_array = is_array
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call `func` with indices that are any tensor's."""
+        if func in _TAKING_INDICES:
+            args = (args[0], tree_map_only(self._is_array, _first_indices, args[1]), *args[2:])
+        return func(*args, **(kwargs or {}))
+
+
+def _first_indices(value: Any) -> torch.Tensor:
+    """Return indices of the shape of an array that something stands for: of what comes first, which there mostly is."""
+    return torch.zeros(np.asarray(value).shape, dtype=torch.long, device="cpu")
 
 
 def _imported() -> Iterator[tuple[Any, str]]:

@@ -199,3 +199,15 @@ def test_a_table_of_an_absent_package_has_rows(tmp_path):
         ],
     )
     assert [tuple(each.shape) for each in net.buffers()] == [(20,)]
+
+
+def test_it_may_be_the_indices_of_a_tensor(tmp_path):
+    net = built(
+        tmp_path,
+        [
+            "rows, weights = absent.neighbours(size=8), torch.arange(30.0)",
+            "self.taken = nn.Parameter(weights[rows] + torch.ones(5, 3)[1, rows[0]].sum())",
+            "weights[rows] = 0.0",
+        ],
+    )
+    assert net.taken.shape == (8,)
