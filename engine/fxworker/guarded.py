@@ -2,6 +2,7 @@
 
 import ast
 import linecache
+import re
 import sys
 import types
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from fxworker.callers import parsed
 _CATCHING: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
 _OURS: Final = __file__.rpartition("/")[0] + "/"
+
+_TELLING: Final = re.compile(r"(warnings\.|warn\(|logg|print\()|[\w.()]+\.(debug|info|warn|warning|error|exception)\(")
+"""How calls begin that do nothing but tell somebody."""
 
 
 def unguarded() -> types.TracebackType | None:
@@ -27,7 +31,8 @@ def unguarded() -> types.TracebackType | None:
             # A module may be executed statement by statement, without the handlers that stand around them.
             may_catch = frame.f_code.co_exceptiontable or frame.f_code.co_name == "<module>"
             text = "".join(linecache.getlines(path))
-            if may_catch and any(first <= line <= last for first, last in _guarded(text, itself=_is_executed(frame))):
+            guarded = _guarded(text, itself=_is_executed(frame), foreign="site-packages" in path) if may_catch else ()
+            if any(first <= line <= last for first, last in guarded):
                 return None
             way = types.TracebackType(way, frame, frame.f_lasti, line)
         frame = frame.f_back
@@ -37,7 +42,7 @@ def unguarded() -> types.TracebackType | None:
 def is_prepared(frame: types.FrameType) -> bool:
     """Whether code catches that what it does right now fails for want of something."""
     text = "".join(linecache.getlines(frame.f_code.co_filename)) if frame.f_code.co_exceptiontable else ""
-    return any(first <= frame.f_lineno <= last for first, last in _guarded(text, itself=False))
+    return any(first <= frame.f_lineno <= last for first, last in _guarded(text, itself=False, foreign=True))
 
 
 def _is_executed(frame: types.FrameType) -> bool:
@@ -46,17 +51,20 @@ def _is_executed(frame: types.FrameType) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _guarded(text: str, *, itself: bool) -> tuple[tuple[int, int], ...]:
+def _guarded(text: str, *, itself: bool, foreign: bool) -> tuple[tuple[int, int], ...]:
     """Return the lines of a text, from and to, in which it catches that something cannot be imported.
 
-    Where all that comes of it is an error for whoever wants it, the file `itself` is not prepared to do without. Where
-    a class of the file derives from the None that takes its place, no file is.
+    Where all that comes of it is an error for whoever wants it, the file `itself` is not prepared to do without. Nor is
+    one that is not `foreign`, which nobody tries without, where it uses what nothing takes the place of. Where a class
+    of the file derives from the None that does, no file is.
     """
     found: list[tuple[int, int]] = []
     tree = parsed(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
             if (itself and _only_refuses(node, tree)) or not _may_be_none(node, tree):
+                continue
+            if not foreign and _is_used_regardless(node, tree):
                 continue
             found.append((node.body[0].lineno, node.body[-1].end_lineno or 0))
         elif isinstance(node, ast.With) and any("suppress" in ast.unparse(each.context_expr) for each in node.items):
@@ -88,7 +96,7 @@ def _only_refuses(node: ast.Try, tree: ast.Module) -> bool:
         match each:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=False | None)):
                 flags.add(name)
-            case ast.Expr(value=ast.Call()) if ast.unparse(each).startswith(("warnings.", "warn(", "logg", "print(")):
+            case _ if _tells(each):
                 pass
             case _:
                 return False
@@ -101,6 +109,44 @@ def _only_refuses(node: ast.Try, tree: ast.Module) -> bool:
         each for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id in flags
     }
     return bool(uses & refusing or uses & {*_called_always(tree)}) and uses <= refusing | called
+
+
+def _is_used_regardless(node: ast.Try, tree: ast.Module) -> bool:
+    """Whether a file uses what was to be imported though nothing takes its place: of a failure it is only told."""
+    names = {
+        alias.asname or alias.name.partition(".")[0]
+        for each in node.body
+        if isinstance(each, ast.Import | ast.ImportFrom)
+        for alias in each.names
+    }
+    does_more = node.orelse or not all(isinstance(each, ast.Import | ast.ImportFrom) for each in node.body)
+    if does_more or not all(_tells(each) for handler in node.handlers for each in handler.body):
+        return False
+    inner, uses = {*ast.walk(node)}, False
+    for each in (each for each in ast.walk(tree) if each not in inner):
+        match each:
+            case ast.Name(id=name, ctx=ast.Load()):
+                if name == "NameError":
+                    return False  # It may be caught where it is used.
+                uses = uses or name in names
+            case ast.Name(id=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name) if name in names:
+                return False
+            case ast.alias(name=name, asname=other) if (other or name.partition(".")[0]) in names:
+                return False
+            case _:
+                pass
+    return uses
+
+
+def _tells(statement: ast.stmt) -> bool:
+    """Whether a statement does nothing, or only tells somebody something."""
+    match statement:
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Expr(value=ast.Call()):
+            return _TELLING.match(ast.unparse(statement)) is not None
+        case _:
+            return False
 
 
 def _called_always(tree: ast.Module) -> Iterator[ast.expr]:

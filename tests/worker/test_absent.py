@@ -248,6 +248,40 @@ def test_a_file_that_calls_it_in_any_case_is_not_prepared_for_it(worker, model):
     assert not worker.trace(model(text)).problems
 
 
+TOLD = """
+import logging
+logger = logging.getLogger(__name__)
+try:
+    from no_such_thing import vit, Cell
+except:
+    logger.warning("install it")
+
+KINDS = {"vit": vit}
+"""
+
+
+def test_a_file_that_uses_it_and_only_tells_that_it_is_not_there_is_not_prepared_for_it(tmp_path):
+    module, missing = imported(tmp_path, TOLD)
+    assert missing == ["no_such_thing"]
+    assert is_stand_in(module.KINDS["vit"])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "Cell = vit = None\n",
+        "try:\n    Cell()\nexcept NameError:\n    Cell = None\n",
+        "def vit(): pass\n",
+    ],
+)
+def test_one_that_has_something_else_then_is_prepared(tmp_path, more):
+    text = TOLD.partition("KINDS")[0].replace("no_such_thing", "no_such_other")
+    _, missing = imported(tmp_path, f"{text}{more}")
+    assert not missing
+    _, missing = imported(tmp_path, text, name="without_use")
+    assert not missing
+
+
 def test_what_is_read_from_what_else_was_imported_is_no_preparation(worker, model):
     text = CALLED.replace("no_such_thing", "no_such_package").replace("    Cell = None", "    Cell = rest = None")
     text = text.replace("    from no_such", "    import no_such_package as rest\n    from no_such", 1)
