@@ -5,12 +5,14 @@ What an error says about one of them is read elsewhere.
 
 import ast
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from torch import Tensor
 
+from fxengine.errors import text_of
 from fxworker.beyond import numbered
 from fxworker.changing import Changing, length_of, name_of
 from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without
@@ -31,6 +33,10 @@ _LENGTHENED: Final = 0.4
 """How many items are enough to leave some out, as vocabularies do, and what it costs to give so many."""
 _ALONE: Final = 0.5
 """What it costs to give a list one object alone."""
+_AS_CLASS: Final = 0.1
+"""What it costs to give a class where an instance of it was called as one."""
+_FORWARD_REFUSED: Final = re.compile(r"([\w.]+)\.forward\(\) (?:got an unexpected|missing|takes)")
+"""What Python says of a module that is called with what its forward does not take."""
 _TOGETHER: Final = 1.0
 _MOST_TOGETHER: Final = 4
 """What it costs to give several arguments that may be left out, and how many of them are tried in pairs."""
@@ -52,6 +58,7 @@ class Together(Changing):
         yield from self._as_demanded(choice, complaint)
         yield from self._without_refused(choice, complaint)
         yield from self._numbered(choice, complaint)
+        yield from self._as_classes(choice, error) if complaint.within else ()
         if isinstance(error, AssertionError | ValueError | TypeError):
             yield from self._together(choice, blamed, complaint)
         if isinstance(error, OutOfPatience):
@@ -65,6 +72,22 @@ class Together(Changing):
             changed = {**choice, **{joined(path, name): value for name, value in complaint.demanded if name in known}}
             if group.cls in complaint.within and changed != choice:
                 yield 0.0, changed
+
+    def _as_classes(self, choice: Choice, error: BaseException) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with a class instead of a module that a constructor called with what its forward does not take.
+
+        An annotation may name the class of what is made: `block: Union[Basic, Bottleneck]`.
+        """
+        refused = _FORWARD_REFUSED.match(text_of(error)) if isinstance(error, TypeError) else None
+        for path, each in choice.items() if refused is not None else ():
+            if path and isinstance(each, Group):
+                lineage = each.cls.__mro__ if each.style == "call" and isinstance(each.cls, type) else ()
+                names, cls = [one.__qualname__ for one in lineage], each.head
+            else:
+                cls, _, given = each.partition("(") if isinstance(each, str) else ("", "", "")
+                names = [cls.rpartition(".")[2]] if given and cls.startswith("torch.nn.") else []
+            if refused is not None and refused[1] in names:
+                yield from self._changed(choice, path, cls, _AS_CLASS)
 
     def _prefixed(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with what is missing in a configuration, by names that a prefix is taken off."""

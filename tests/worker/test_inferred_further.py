@@ -65,3 +65,39 @@ def test_later_is_what_fails_at_a_later_line_of_the_same_function(one, other, is
 
     assert is_further(places(one), places(other)) is is_later
     assert not is_further(places(one), places(one))
+
+
+class Basic(nn.Module):
+    expansion = 1
+
+    def __init__(self, inplanes: int, planes: int, stride: int = 1, first_dilation: int | None = None):
+        super().__init__()
+        self.conv = nn.Conv2d(inplanes, planes * self.expansion, 3, stride)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+class Wide(Basic):
+    expansion = 2
+
+
+class Residual(nn.Module):
+    """Its annotation names classes of which it makes instances."""
+
+    def __init__(self, block: Wide | Basic, layers: tuple[int, ...] = (1, 1)):
+        super().__init__()
+        make = partial(block, stride=2, first_dilation=1)
+        self.stages = nn.ModuleList([make(64, 64 // block.expansion) for _ in layers])
+
+    def forward(self, x):
+        for stage in self.stages:
+            x = stage(x)
+        return x
+
+
+def test_a_module_that_is_called_as_its_class_is_gives_way_to_the_class():
+    scope = {"Residual": Residual, "Basic": Basic, "Wide": Wide, "torch": torch}
+    found = Search("Residual", Residual, scope, partial(attempt, real=False)).run()
+    assert found is not None
+    assert found[0] in {"Residual(block=Wide)", "Residual(block=Basic)"}
