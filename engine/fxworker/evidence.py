@@ -30,6 +30,8 @@ METHODS: Final[dict[str, Kind]] = {
             "permute",
             "transpose",
             "unbind",
+            "tolist",
+            "reshape",
         ),
         "tensor",
     ),

@@ -178,9 +178,9 @@ class Proposals:
         return [*begun, *one_for_all(slot, known), *of_objects, *others]
 
     def _of_objects(self, choice: Choice, slot: Slot) -> list[Value]:
-        """Return a list of objects or mappings, if attributes or entries are read from its items."""
-        is_read = self._usage_around(choice, slot.path).get("[]", Use()).kind in {"object", "mapping"}
-        is_read = is_read and bool(self.item_fields(choice, slot.path))
+        """Return a list of objects from whose items attributes are read, or of mappings, which may be empty."""
+        kind = self._usage_around(choice, slot.path).get("[]", Use()).kind
+        is_read = kind == "mapping" or (kind == "object" and bool(self.item_fields(choice, slot.path)))
         return [Group("list", size=max(slot.use.count, slot.use.least, _ITEMS))] if is_read else []
 
     def _of_list(self, group: Group, at: int, kind: Kind | None) -> list[Value]:

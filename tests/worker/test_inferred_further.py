@@ -101,3 +101,35 @@ def test_a_module_that_is_called_as_its_class_is_gives_way_to_the_class():
     found = Search("Residual", Residual, scope, partial(attempt, real=False)).run()
     assert found is not None
     assert found[0] in {"Residual(block=Wide)", "Residual(block=Basic)"}
+
+
+class Edges(nn.Module):
+    """It takes the numbers out of an array, as those of sparse matrices are."""
+
+    def __init__(self, dataset):
+        super().__init__()
+        matrix = dataset.matrix(form="coo").astype("float32")
+        rows = [each + 1 for each in matrix.row.tolist()]
+        self.weights = nn.Parameter(torch.ones(len(rows)) + matrix.col.reshape(-1)[0])
+
+
+class Tower(nn.Module):
+    def __init__(self, width, depth=2):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+
+
+class Tasks(nn.Module):
+    def __init__(self, kinds, towers):
+        super().__init__()
+        self.towers = nn.ModuleList(Tower(64, **towers[at]) for at, _ in enumerate(kinds))
+
+
+@pytest.mark.parametrize(("cls", "said"), [(Edges, "row=torch.ones(64)"), (Tasks, "towers=[{}, {}]")])
+def test_it_is_built(cls, said):
+    scope = {cls.__name__: cls, "torch": torch, "SimpleNamespace": SimpleNamespace}
+    search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
+    found = search.run()
+    assert found is not None, (search.tried, search.error)
+    assert said in found[0]
+    assert search.trials == 1
