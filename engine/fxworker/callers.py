@@ -150,6 +150,15 @@ def asserted(frame: types.FrameType) -> bool | None:
     return None
 
 
+def must_contain(frame: types.FrameType) -> bool:
+    """Whether a frame asks right now whether something has an item, and raises if it has not."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if at < 0 or opcode.opname[code[at]] != "CONTAINS_OP":
+        return False
+    is_negated = bool(code[at + 1])
+    return asserted(frame) is (not is_negated)
+
+
 def is_to_import(frame: types.FrameType) -> bool:
     """Whether a module asks right now what must be so for it to import something: `if _AVAILABLE: import codec`."""
     if frame.f_code.co_name != "<module>":

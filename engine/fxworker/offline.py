@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.nn.modules.module import _IncompatibleKeys
 
-from fxworker.callers import is_dropped, is_guarded, outwards, wanted_by
+from fxworker.callers import is_dropped, is_guarded, must_contain, outwards, wanted_by
 from fxworker.once import wrapped_once
 from fxworker.pretrained import models_are_made
 
@@ -68,6 +68,10 @@ class AbsentWeights(dict[Any, Any]):
 
     def __missing__(self, key: Any) -> "AbsentWeights":
         return self
+
+    def __contains__(self, key: object) -> bool:
+        # Nobody knows what they had, but for what the code cannot do without.
+        return super().__contains__(key) or must_contain(sys._getframe(1))
 
     @classmethod
     def __torch_function__(cls, func: Any, _types: Any, args: tuple[Any, ...] = (), _kwargs: Any = None) -> Any:

@@ -131,6 +131,31 @@ class Net(nn.Module):
     assert of(worker.trace(model(text)), "Net").status == "complete"
 
 
+def test_absent_weights_have_what_code_cannot_do_without(worker, model):
+    text = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        stored = torch.load("/no/such/weights.pt")
+        assert "state_dict" in stored and "optimizer" in stored
+        for key in ("state_dict", "epoch"):
+            if key not in stored:
+                raise ValueError(f"no {key}")
+        if "module" in stored:
+            raise ValueError("of several devices")
+        self.fc = nn.Linear(3, 8 if "wide" in stored else 4)
+        self.load_state_dict(stored["state_dict"])
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+    net = of(worker.trace(model(text)), "Net")
+    assert (net.status, net.facts.parameters) == ("complete", 16)
+
+
 def test_nothing_is_installed(worker, model):
     text = """
 import subprocess, sys
