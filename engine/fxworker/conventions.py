@@ -114,6 +114,8 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"(input|image|img|obs|observation|state)_?shape", ("(3, 32, 32)", "[3, 32, 32]", "(64,)", "[64]")),
         (r"act(ion)?s?_?shape", ("(4,)", "[4]", "4")),
         (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
+        # A picture is mostly as wide as it is high, and so are the patches that it is cut into.
+        (r"(n|num)_?(of_)?(\w+_)?patch(es)?|(\w+_)?patch(es)?_(num|count)", ("16", "64")),
         (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
         # Twice the steps, as what is laid out in such steps has no gaps then, and is as many times as long as it was.
         (r"up(sampl(e|ing))?_?(kernel(_?sizes?)?|k(er)?_?(size|sz))", ("4", "(4, 4)", "[4, 4]")),

@@ -218,6 +218,7 @@ def test_what_was_tried_is_known_when_nothing_fits():
         ("kernel_size", "3"),
         ("moving_avg_window_size", "25"),
         ("num_of_vertices", "16"),
+        ("num_patches", "16"),
         ("ndim", "2"),
         ("use_bias", "True"),
         ("norm_layer", "torch.nn.LayerNorm"),
