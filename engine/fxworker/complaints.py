@@ -421,6 +421,8 @@ def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
     for node in (each for tree in trees for each in ast.walk(tree)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             found += ["64", "4", "1", "8", "7"]
+        elif isinstance(node, ast.Call):
+            found += map(repr, _affixed(node, moments[0][1]))
         elif isinstance(node, ast.Compare):
             is_of_value = isinstance(_subject(node.left), ast.Name | ast.Attribute | ast.Subscript)
             for each in node.comparators if is_of_value else ():
@@ -433,6 +435,25 @@ def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
             whole = (is_of_value or is_same) and all(type(each) is int for each in values)
             numbers += [repr(values[0] if is_same else max(values))] if whole else []
     return list(dict.fromkeys([*found, *numbers]))[:MOST_VALUES]
+
+
+def _affixed(call: ast.Call, frame: FrameType) -> Iterator[str]:
+    """Yield the text that code asks for how it begins or ends, such as the name of a file, so that it does so."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=subject, attr="startswith" | "endswith" as method), args=[affix]):
+            text = value_in(subject, frame)
+            written = [value_in(each, frame) for each in affix.elts] if isinstance(affix, ast.Tuple) else None
+            told = written or value_in(affix, frame)
+        case _:
+            return
+    for each in told if isinstance(told, list | tuple) else (told,):
+        if not (isinstance(text, str) and isinstance(each, str)):
+            continue
+        stem, dot, _ = text.rpartition(".")
+        if method == "startswith":
+            yield each + text
+        else:
+            yield f"{stem}.{each.removeprefix('.')}" if dot else text + each
 
 
 def _length_in(tests: list[ast.expr], moments: Moments) -> int:

@@ -4,6 +4,7 @@ What it says by that of the arguments is read elsewhere (`complaints`).
 """
 
 import ast
+import itertools
 import linecache
 import re
 from collections.abc import Iterable, Iterator
@@ -43,7 +44,10 @@ def moments_through(traceback: TracebackType | None) -> Iterator[tuple[str, Fram
 
 
 def conditions_of(error: BaseException) -> list[ast.expr]:
-    """Return the conditions under which code raised by itself, innermost first, or makes the variable that it lacks."""
+    """Return the conditions under which code raised by itself, innermost first, or makes the variable that it lacks.
+
+    Then come those under which it would have returned before that.
+    """
     moments = moments_of(error.__traceback__)
     if isinstance(error, UnboundLocalError) and moments:
         around = nodes_around(moments[-1].path, moments[-1].source.span)
@@ -51,7 +55,29 @@ def conditions_of(error: BaseException) -> list[ast.expr]:
     if not moments or not (moments[-1].opname == "RAISE_VARARGS" or is_raising(error)):
         return []
     around = nodes_around(moments[-1].path, moments[-1].source.span)[::-1]
-    return [node.test for node in around if isinstance(node, ast.If | ast.Assert)]
+    return [node.test for node in around if isinstance(node, ast.If | ast.Assert)] + [*_not_met(around)]
+
+
+def _not_met(around: list[ast.AST]) -> Iterator[ast.expr]:
+    """Yield the conditions under which code would have returned before a `raise`, the nearest first."""
+    for node, outer in itertools.pairwise(around):
+        if isinstance(node, ast.Raise):
+            blocks: list[list[ast.stmt]] = [getattr(outer, name, []) for name in ("body", "orelse", "finalbody")]
+            before = next((block[: block.index(node)] for block in blocks if node in block), [])
+            for each in reversed(before):
+                if isinstance(each, ast.If):
+                    yield from reversed([*_returning(each)])
+
+
+def _returning(choice: ast.If) -> Iterator[ast.expr]:
+    """Yield the conditions of `if`, and of each `elif`, under which code returns."""
+    if isinstance(choice.body[-1], ast.Return):
+        yield choice.test
+    match choice.orelse:
+        case [ast.If() as other]:
+            yield from _returning(other)
+        case _:
+            pass
 
 
 def words_of(error: BaseException, text: str, moments: Moments, tests: list[ast.expr]) -> Iterator[str]:

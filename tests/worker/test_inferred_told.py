@@ -527,3 +527,26 @@ def test_numbers_that_are_to_be_in_order():
     wanted = Complaint(words=("must", "be", "increasing"))
     assert rising("[64, 64, 64]", wanted) == ["[64, 128, 192]"]
     assert rising("(2, 4)", wanted) == rising("[64, 64]", Complaint(words=("too", "long"))) == []
+
+
+def numbers_of(path):
+    if path.endswith("npz"):
+        return 4
+    if path.endswith((".json", ".yaml")):
+        return 8
+    raise ValueError(f"No such format: {path}")
+
+
+class Stored(nn.Module):
+    def __init__(self, kind, weights_path):
+        super().__init__()
+        if not kind.startswith("deep"):
+            raise ValueError("Nothing is known of it")
+        self.fc = nn.Linear(numbers_of(weights_path), 4)
+
+
+def test_a_text_begins_and_ends_as_code_asks_for():
+    found = Search("Stored", Stored, globals(), partial(attempt, real=False)).run()
+    assert found is not None
+    assert "weights_path='weights.json'" in found[0]
+    assert "kind='deep" in found[0]
