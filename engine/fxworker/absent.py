@@ -22,6 +22,7 @@ from fxengine.errors import text_of
 from fxworker.absences import ABSENCES, NOWHERE, STAR
 from fxworker.arrays import SQUARE, ones, shape_told
 from fxworker.callers import (
+    asserted,
     defines_forward,
     is_asserted,
     is_constructing,
@@ -411,7 +412,9 @@ class _Absent:
         made = isinstance(instance, SimpleNamespace | Part | HandingOn)
         names = made and type(instance).__name__ == self.__dict__["_path"].rpartition(".")[2]
         is_one = names or any(isinstance(instance, each) for each in self.__dict__.get(_ALSO, ()))
-        return is_one or is_asserted(sys._getframe(1))
+        # Of what is absent itself nobody knows what else it might be.
+        is_any = is_array(instance)
+        return is_one or asserted(sys._getframe(1), or_else=is_any) is True
 
     @property
     def __bases__(self) -> tuple[type, ...]:

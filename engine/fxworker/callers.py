@@ -121,8 +121,13 @@ def is_asserted(frame: types.FrameType) -> bool:
     return asserted(frame) is True
 
 
-def asserted(frame: types.FrameType) -> bool | None:
-    """Return what the answer to what a frame asks right now must be, or it raises; None where it does not."""
+def asserted(frame: types.FrameType, *, or_else: bool = False) -> bool | None:
+    """Return what the answer to what a frame asks right now must be, or it raises; None where it does not.
+
+    Args:
+        frame: The frame.
+        or_else: Whether the last of several choices counts as well: `elif ask(): … else: raise`.
+    """
     asking = Moment(frame, frame.f_lasti)
     holds = True
     inner, *around = nodes_around(asking.path, asking.source.span)[::-1] or [None]
@@ -132,6 +137,8 @@ def asserted(frame: types.FrameType) -> bool | None:
             return _must_be(test, True)
         case ast.If(test=test, body=[*_, ast.Raise()]):
             return _must_be(test, False)
+        case ast.If(test=test, orelse=[*_, ast.Raise()]) if or_else:
+            return _must_be(test, True)
         case _:
             pass
     for node in around:
@@ -142,6 +149,8 @@ def asserted(frame: types.FrameType) -> bool | None:
                 return holds
             case ast.If(test=test, body=[*_, ast.Raise()]) if test is inner:
                 return not holds
+            case ast.If(test=test, orelse=[*_, ast.Raise()]) if test is inner and or_else:
+                return holds
             case ast.BoolOp() | ast.GeneratorExp() | ast.Call(func=ast.Name(id="all" | "any")):
                 pass
             case _:

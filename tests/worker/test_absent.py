@@ -1275,3 +1275,21 @@ def test_what_is_compared_with_it_is_as_a_constructor_demands_it(tmp_path):
         "        self.kind = 'wide' if self.body.num_features == 512 else 'narrow'\n",
     )
     assert attempt(module.Net).kind == "narrow"
+
+
+def test_the_last_of_several_kinds_is_that_of_something_absent(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import no_such_gym as gym\nfrom torch import nn\n"
+        "def kind_of(space):\n"
+        "    if isinstance(space, gym.Box):\n        return 'box'\n"
+        "    elif isinstance(space, gym.Discrete):\n        return 'discrete'\n"
+        "    else:\n        raise NotImplementedError(type(space))\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, name):\n"
+        "        super().__init__()\n"
+        "        self.kind = kind_of(gym.make(name).action_space)\n",
+    )
+    assert attempt(partial(module.Net, "cart")).kind == "discrete"
+    with pytest.raises(NotImplementedError):
+        module.kind_of(4)
