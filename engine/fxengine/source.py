@@ -289,9 +289,12 @@ def _belongs_to_user(path: str) -> bool:
 
 
 def _outermost_package(path: str) -> str:
-    """The package that a file outside `site-packages` belongs to, such as one in a folder of `pip install --target`."""
+    """The package that a file outside `site-packages` belongs to, such as one in a folder of `pip install --target`.
+
+    A relative path, as of what was compiled from a text, ends at the working directory, which is its own parent.
+    """
     name, folder = "", Path(path).parent
-    while (folder / "__init__.py").is_file():
+    while folder.name and (folder / "__init__.py").is_file():
         name, folder = folder.name, folder.parent
     return name
 

@@ -1,6 +1,7 @@
 """Every node knows the user's frames that led to it, with exact columns, and the module whose forward ran."""
 
 import linecache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,3 +147,11 @@ def test_copies_keep_their_origins() -> None:
 )
 def test_user_files(path: str, is_the_users: bool) -> None:
     assert is_user_file(path) is is_the_users
+
+
+def test_text_that_was_compiled_where_a_package_lies_is_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert is_user_file("<in a package>")
