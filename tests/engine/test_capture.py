@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import sys
 from typing import NamedTuple
 
 import pytest
@@ -470,6 +471,28 @@ def test_wrapped_functions_are_leaves_where_their_results_are_known():
     refused = fxengine.capture(lambda x: _choosing(x) + 1, X)
     assert len(refused.problems) == 1
     assert torch.equal(refused.graph_module(X), _choosing(X) + 1)
+
+
+def _variables_around():
+    frame, found = sys._getframe(1), 0
+    while frame is not None:
+        found, frame = found + len(frame.f_locals), frame.f_back
+    return found
+
+
+class _Looking(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        assert _variables_around()
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+def test_code_in_a_leaf_may_look_at_the_variables_of_all_frames():
+    assert "apply" in targets(captured(lambda x: _Looking.apply(x) + 1, X))
 
 
 def test_what_is_compiled_is_looked_into():

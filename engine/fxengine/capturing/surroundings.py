@@ -4,6 +4,7 @@ Scripted functions and `vmap` hand tensors to C++ that asks no mode. And where l
 looked at, they ask whether the model is being compiled: it is, in the sense of the question.
 """
 
+import dis
 import importlib
 import sys
 from collections.abc import Callable
@@ -32,6 +33,9 @@ _GRADIENTS: Final = importlib.import_module("torch._functorch.eager_transforms")
 _DERIVING: Final = ("grad_and_value_impl", "_vjp_with_argnums", "_jvp_with_argnums")
 _SEEDING: Final = ("manual_seed", "get_rng_state", "set_rng_state")
 _NESTING: Final = ("nested_tensor", "as_nested_tensor")
+_COPY_FREE_VARS: Final = dis.opmap["COPY_FREE_VARS"]
+_WITHOUT_A_LINE: Final = b"\xf8"
+"""What a table of lines says of one instruction that belongs to none."""
 
 
 def patch_surroundings(patches: Patches, *, compiling: bool) -> None:
@@ -129,7 +133,21 @@ def _leaf_code(function: FunctionType, leaf: Callable[..., Any], shapes: Callabl
     original = copied(function)
     original.__kwdefaults__ = function.__kwdefaults__
     code = code_with(_stand_in.__code__, leaf=leaf, function=function, original=original, shapes=shapes)
-    return code.replace(co_freevars=function.__code__.co_freevars)
+    return _with_free_variables(code, function.__code__.co_freevars)
+
+
+def _with_free_variables(code: CodeType, names: tuple[str, ...]) -> CodeType:
+    """The code with free variables that it does not use.
+
+    Its frames are given them as by any other code: CPython reads them, without a look at whether they are there, for
+    whoever asks for the variables of a frame.
+    """
+    if not names:
+        return code
+    copying = bytes((_COPY_FREE_VARS, len(names)))
+    return code.replace(
+        co_code=copying + code.co_code, co_linetable=_WITHOUT_A_LINE + code.co_linetable, co_freevars=names
+    )
 
 
 def _scripted(original: Callable[..., Any]) -> Callable[..., Any]:
