@@ -195,3 +195,22 @@ def test_what_was_written_into_is_of_what_was_written():
     inferred = fed(InSteps())
     assert inferred.args[0].shape == (2, 4)
     assert len(inferred.failures) == 2
+
+
+class OfClouds(nn.Module):
+    """Takes the points of two clouds together, whose features a layer takes side by side."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 8)
+        self.norm = nn.BatchNorm1d(8)
+
+    def forward(self, *clouds: Tensor):
+        joined = torch.cat((clouds[0], clouds[1]), dim=1)
+        return self.norm(self.layer(joined.max(dim=-1)[0]))
+
+
+def test_what_a_layer_takes_of_the_points_of_several_clouds_is_joined_before():
+    inferred = fed(OfClouds())
+    assert [each.shape for each in inferred.args] == [(2, 32, 16), (2, 32, 16)]
+    assert len(inferred.failures) <= 4

@@ -38,6 +38,7 @@ _ADDED = 2
 _MOST_HALVINGS = 4
 _LARGEST = 1 << 16
 _MOST_ELEMENTS = 1 << 28
+_MOST_ARGUMENTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class Moves:
         """Pass as many arguments as a size that comes from how many there are: coordinates, say, of so many axes."""
         for name, recipe in self.recipes.items():
             several = isinstance(recipe, Listing) and recipe.type is Arguments and recipe.is_of_equals
-            if isinstance(recipe, Listing) and several and len(recipe.items) == got:
+            if isinstance(recipe, Listing) and several and len(recipe.items) == got and wanted <= _MOST_ARGUMENTS:
                 yield self.put((name,), replace(recipe, items=recipe.items[:1] * wanted), cost)
 
     def joined(self, places: Sources, got: int, wanted: int, dimension: int, cost: float) -> Iterator[Change]:
@@ -198,6 +199,12 @@ class Moves:
             size = recipe.shape[index] + (wanted - got) // unit if index else 0
             if 0 < size <= _LARGEST:
                 yield self.reshape(place, (*recipe.shape[:index], size, *recipe.shape[index + 1 :]), cost)
+
+    def joined_along(self, places: Sources, got: int) -> int:
+        """Return the dimension along which tensors that were joined are `got` long together: mostly the last."""
+        shapes = [recipe.shape for _, recipe in self.among(places)]
+        others = range(1, min(map(len, shapes), default=0)) if len(shapes) > 1 else ()
+        return next((each for each in others if sum(shape[each] for shape in shapes) == got), -1)
 
     def scale(self, places: Sources, got: int, wanted: int, cost: float) -> Iterator[Change]:
         """Change one dimension in the same proportion in all of several tensors."""
@@ -315,6 +322,16 @@ class Moves:
                 yield self.change(parts, cost + variants[0][1] + 0.05)
         for place, recipe in found:
             yield from self.rank(place, recipe, len(recipe.shape) + wanted - got, cost)
+
+    def lined_up(self, places: Sources, cost: float) -> Iterator[Change]:
+        """Put steps behind what tensors of several dimensions have, of which the code has taken the last together."""
+        parts: dict[Place, Recipe] = {
+            place: recipe.with_shape((*recipe.shape, self.clues.lengths[0]), self.because)
+            for place, recipe in self.among(places)
+            if len(recipe.shape) > 1
+        }
+        if parts:
+            yield self.change(parts, cost)
 
     def grow(self, places: Sources, cost: float = 2.0) -> Iterator[Change]:
         """Double the spatial dimensions, or make sequences far longer: the input was too small for the kernels."""

@@ -218,11 +218,14 @@ def _linear(moves: Moves, operation: Operation) -> Iterator[Change]:
         return
     if not given.is_floating_point():
         yield from moves.floating(operation.sources[0])
+    if given.dim() == 1 and given.shape != weight.shape[-1:]:
+        yield from moves.lined_up(operation.sources[0], 0.1)
     if given.dim() and weight.dim() and given.shape[-1] != weight.shape[-1]:
         yield from moves.spread(given.shape[-1], weight.shape[-1], 0.2)
         yield from moves.divided(operation.sources[0], given.shape[-1], weight.shape[-1], 0.4)
         yield from moves.resize(operation.sources[0], given.shape[-1], weight.shape[-1])
-        yield from moves.joined(operation.sources[0], given.shape[-1], weight.shape[-1], -1, 0.5)
+        along = moves.joined_along(operation.sources[0], given.shape[-1])
+        yield from moves.joined(operation.sources[0], given.shape[-1], weight.shape[-1], along, 0.5)
 
 
 def _embedding(moves: Moves, operation: Operation) -> Iterator[Change]:
