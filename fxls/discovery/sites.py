@@ -42,6 +42,9 @@ _TRACERS: Final = frozenset({"torch.fx.symbolic_trace", "fxengine.symbolic_trace
 _SELF_RETURNING: Final = frozenset({
     "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "requires_grad_", "share_memory", "to", "train",
 })  # fmt: skip
+_FILLING: Final = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
+"""Methods that put something into what they are called on."""
+
 _NO_MODEL: Final = ("Loss", "Parameter", "Buffer", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 _MAKERS: Final = ("torchvision.models.", "timm.create_model", "timm.models.", "segmentation_models_pytorch.")
 _PUBLISHED: Final = "from_pretrained"
@@ -206,10 +209,10 @@ class _Walk:
             case ast.Assign() | ast.AnnAssign():
                 self._assignment(statement, scope, at_import=at_import)
             case _:
-                self._expressions(statement, scope)
+                self._expressions(statement, scope, at_import=at_import)
                 self._block(statement, scope, at_import=at_import)
 
-    def _expressions(self, statement: ast.stmt, scope: Scope) -> None:
+    def _expressions(self, statement: ast.stmt, scope: Scope, *, at_import: bool) -> None:
         """Read a statement's own expressions and bind what it binds."""
         items = statement.items if isinstance(statement, ast.With | ast.AsyncWith) else []
         for child in (*ast.iter_child_nodes(statement), *(item.context_expr for item in items)):
@@ -218,6 +221,8 @@ class _Walk:
         match statement:
             case ast.AugAssign():
                 _forget(statement.target, scope)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=filled, attr=name))) if name in _FILLING:
+                _changed(filled, scope, at_import=at_import)
             case ast.For() | ast.AsyncFor():
                 self._loop_variable(statement, scope)
             case ast.With() | ast.AsyncWith():
@@ -443,10 +448,7 @@ def _forget(target: ast.expr, scope: Scope) -> None:
 
 
 def _unpack(target: ast.expr, value: ast.expr | None, scope: Scope, *, at_import: bool = False) -> None:
-    """Bind the names of an assignment's target, one by one where both sides are written out.
-
-    What is changed while the module is imported has that change wherever it is named.
-    """
+    """Bind the names of an assignment's target, one by one where both sides are written out."""
     if isinstance(target, ast.Name):
         scope.names[target.id] = Bound(value)
         return
@@ -460,12 +462,19 @@ def _unpack(target: ast.expr, value: ast.expr | None, scope: Scope, *, at_import
             _unpack(name, item, scope)
         return
     if isinstance(target, ast.Subscript | ast.Attribute):
-        # `x[0] = 1` and `config.dim = 3` change a value in a way that a closed expression does not repeat.
-        for node in ast.walk(target.value):
-            if isinstance(node, ast.Name) and (bound := scope.lookup(node.id)) is not None and not bound.model:
-                scope.names[node.id] = Bound(None, kept=at_import and bound.kept)
+        _changed(target.value, scope, at_import=at_import)
         return
     _forget(target, scope)
+
+
+def _changed(value: ast.expr, scope: Scope, *, at_import: bool) -> None:
+    """Forget what `x[0] = 1`, `config.dim = 3` and `sizes.append(3)` change: a closed expression does not repeat it.
+
+    What is changed while the module is imported has that change wherever it is named.
+    """
+    for node in ast.walk(value):
+        if isinstance(node, ast.Name) and (bound := scope.lookup(node.id)) is not None and not bound.model:
+            scope.names[node.id] = Bound(None, kept=at_import and bound.kept)
 
 
 def _names_in(target: ast.expr) -> Iterator[str]:

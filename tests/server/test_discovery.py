@@ -259,6 +259,8 @@ def test_constants_of_the_module_keep_their_names():
         "args = json.load(open('config.json'))",
         "args = get(unknown)",
         "args = Config(); args.dim = 3",
+        "args = []; args.append(3)",
+        "args = []\n    for each in sizes:\n        if each > 1:\n            args.append(each + 1)",
         "for args in loader: pass",
         "with open('x') as args: pass",
         "args = await_me(); args += 1",
