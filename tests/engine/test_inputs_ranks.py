@@ -214,3 +214,22 @@ def test_what_a_layer_takes_of_the_points_of_several_clouds_is_joined_before():
     inferred = fed(OfClouds())
     assert [each.shape for each in inferred.args] == [(2, 32, 16), (2, 32, 16)]
     assert len(inferred.failures) <= 4
+
+
+class InOneRow(nn.Module):
+    """Lays the steps of two series side by side, which have as many as a layer takes."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(8, 4)
+        self.layer = nn.Linear(24 * 8 + 24 * 4, 16)
+
+    def forward(self, series: Tensor, known: Tensor):
+        rows = [each.reshape(len(each), -1) for each in (series, self.embed(known))]
+        return self.layer(torch.cat(rows, dim=-1))
+
+
+def test_what_is_laid_side_by_side_has_as_many_steps_as_fit_a_layer():
+    inferred = fed(InOneRow())
+    assert [each.shape for each in inferred.args] == [(2, 24, 8), (2, 24, 8)]
+    assert len(inferred.failures) == 1

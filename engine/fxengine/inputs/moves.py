@@ -333,6 +333,22 @@ class Moves:
         if parts:
             yield self.change(parts, cost)
 
+    def unflattened(self, places: Sources, got: int, wanted: int, cost: float) -> Iterator[Change]:
+        """Make rows, or steps, as many steps as were laid side by side: of all that are alike."""
+        found = self.among(places)
+        ranks = {len(recipe.shape) for _, recipe in found}
+        steps = Fraction(wanted, got) if got else Fraction(0)
+        if len(ranks) != 1 or not ranks <= {2, 3}:
+            return
+        parts: dict[Place, Recipe] = {}
+        for place, recipe in found:
+            batch, *before, features = recipe.shape
+            count = steps * (before[0] if before else 1)
+            if count.denominator != 1 or count <= 1:
+                return
+            parts[place] = recipe.with_shape((batch, int(count), features), self.because)
+        yield self.change(parts, cost)
+
     def grow(self, places: Sources, cost: float = 2.0) -> Iterator[Change]:
         """Double the spatial dimensions, or make sequences far longer: the input was too small for the kernels."""
         for place, recipe in self.longer_steps().items():

@@ -218,14 +218,14 @@ def _linear(moves: Moves, operation: Operation) -> Iterator[Change]:
         return
     if not given.is_floating_point():
         yield from moves.floating(operation.sources[0])
-    if given.dim() == 1 and given.shape != weight.shape[-1:]:
-        yield from moves.lined_up(operation.sources[0], 0.1)
-    if given.dim() and weight.dim() and given.shape[-1] != weight.shape[-1]:
-        yield from moves.spread(given.shape[-1], weight.shape[-1], 0.2)
-        yield from moves.divided(operation.sources[0], given.shape[-1], weight.shape[-1], 0.4)
-        yield from moves.resize(operation.sources[0], given.shape[-1], weight.shape[-1])
-        along = moves.joined_along(operation.sources[0], given.shape[-1])
-        yield from moves.joined(operation.sources[0], given.shape[-1], weight.shape[-1], along, 0.5)
+    if not given.dim() or not weight.dim() or given.shape[-1] == weight.shape[-1]:
+        return
+    places, got, wanted = operation.sources[0], given.shape[-1], weight.shape[-1]
+    yield from moves.spread(got, wanted, 0.2)
+    yield from moves.lined_up(places, 0.1) if given.dim() == 1 else moves.unflattened(places, got, wanted, 0.4)
+    yield from moves.divided(places, got, wanted, 0.4)
+    yield from moves.resize(places, got, wanted)
+    yield from moves.joined(places, got, wanted, moves.joined_along(places, got), 0.5)
 
 
 def _embedding(moves: Moves, operation: Operation) -> Iterator[Change]:
