@@ -1,5 +1,6 @@
 """Sizes and numbers that only data can tell are values of the graph, as long as nothing is decided by them."""
 
+import copy
 import itertools
 import subprocess
 import sys
@@ -202,3 +203,28 @@ def test_a_constant_says_where_a_slice_of_what_data_selects_begins():
 
     assert fxengine.capture(f, torch.randn(3, 4)).problems == ()
     captured(f, torch.randn(3, 4))
+
+
+class Steps(nn.Module):
+    """Has a row for each step, and keeps what it makes of the one that it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.randn(9, 4))
+        self.register_buffer("kept", torch.zeros(9, 4))
+
+    def forward(self, x, step):
+        x = x + self.rows[step]
+        x[:, step[()]] *= 2
+        self.kept[step] = x[0]
+        return x, self.kept
+
+
+def test_one_number_among_the_inputs_takes_a_part_whichever_it_is():
+    net = Steps()
+    found = fxengine.capture(copy.deepcopy(net), (X, torch.tensor(3)))
+
+    assert not found.problems
+    assert not found.guards
+    for step in (1, 3, 0):
+        torch.testing.assert_close(found.graph_module(X, torch.tensor(step)), net(X, torch.tensor(step)))

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch.utils import _pytree as pytree
 
 from fxengine.shape_rules import answer, check_types
+from fxengine.shape_rules.arranging import with_places
 
 __all__ = ["PACKING", "READS_DATA", "changed_by", "evaluate", "mutates"]
 
@@ -125,7 +126,7 @@ def _set_item(x: Tensor, key: Any, value: Any) -> None:
     """Assigning changes no shape; only where no mask selects can it be seen whether the value fits."""
     keys = key if isinstance(key, tuple) else (key,)
     if not any(isinstance(each, Tensor) and each.dtype is torch.bool for each in keys):
-        Tensor.__setitem__(x, key, value)
+        Tensor.__setitem__(x, with_places(key), value)
 
 
 def _repeat_interleave(x: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:

@@ -53,9 +53,26 @@ def triangle(x: Tensor, diagonal: Any = 0) -> Tensor | None:
     return new(x, x.shape) if type(diagonal) is int and x.dim() > 1 and x.is_contiguous() else None
 
 
+def with_places(index: Any) -> Any:
+    """An index with the first place for each tensor of one whole number: whichever it says, it is a part of that size.
+
+    torch takes such a part, as for a number of Python's, and looks at the data for that.
+    """
+    return tuple(map(with_places, index)) if type(index) is tuple else 0 if _is_number(index) else index
+
+
+def _is_number(index: Any) -> bool:
+    """Whether an index is one whole number in a tensor without data."""
+    if not isinstance(index, Tensor) or index.dim() or not index.is_meta:
+        return False
+    return index.dtype not in {torch.bool, torch.uint8} and not index.is_floating_point() and not index.is_complex()
+
+
 def indexed(x: Tensor, index: Any) -> Tensor | None:
     """The items of a tensor at places that whole numbers say, with whole dimensions among them."""
     parts = index if isinstance(index, tuple) else (index,)
+    if any(map(_is_number, parts)):
+        return x[with_places(parts)]
     places = [place for place, each in enumerate(parts) if isinstance(each, Tensor)]
     if not places or len(parts) > x.dim() or 0 in x.shape:
         return None
