@@ -1,6 +1,6 @@
 """Objects and dictionaries among the inputs: what the code reads of them, with what its layers want of that."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pytest
 import torch
@@ -244,3 +244,48 @@ class Scaled(nn.Module):
 @pytest.mark.parametrize("layer", [nn.functional.linear, nn.functional.conv1d], ids=["linear", "conv1d"])
 def test_weights_of_no_layer_end_no_search(layer):
     assert not infer_inputs(Scaled(layer), budget_s=0.2).complete
+
+
+class Batch(Protocol):
+    """What is observed, and what is known of it."""
+
+    seen: Tensor
+    known: Tensor
+
+
+class OfBatch(nn.Module):
+    """Takes what has the attributes of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(10, 8)
+
+    def forward(self, batch: Batch):
+        return self.layer(batch.seen) + batch.known.sum()
+
+
+def test_what_a_protocol_describes_is_an_object_with_what_is_read():
+    inferred = fed(OfBatch())
+    assert inferred.expression == "SimpleNamespace(seen=torch.randn(2, 10), known=torch.randn(2, 10))"
+    assert inferred.failures == ()
+
+
+class Refusing:
+    """Is only made elsewhere."""
+
+    def __init__(self, seen: Tensor):
+        raise ValueError(f"no batch of {seen}")
+
+
+class OfRefusing(OfBatch):
+    """Takes what cannot be made."""
+
+    def forward(self, batch: Refusing):
+        return self.layer(batch.seen)
+
+
+def test_where_time_is_over_before_an_object_is_made_there_is_none():
+    inferred = infer_inputs(OfRefusing(), budget_s=0.0)
+    assert not inferred.complete
+    assert inferred.args == ()
+    assert "no batch" in inferred.failures[0].error

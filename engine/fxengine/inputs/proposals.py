@@ -498,7 +498,7 @@ class Proposer:
 
     def _of_constructor(self, cls: type, name: str, because: str) -> Iterator[Recipe]:
         """Yield an object of a class that is made of what its constructor takes: what it needs, and what is read."""
-        if not inspect.isfunction(cls.__init__) or inspect.isabstract(cls):
+        if not inspect.isfunction(cls.__init__) or inspect.isabstract(cls) or getattr(cls, "_is_protocol", False):
             return
         taken = inspect.signature(cls).parameters
         spread = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}

@@ -551,7 +551,10 @@ class _Search:
 
     def _finish(self, recipes: dict[str, Recipe], outcome: Outcome) -> InferredInputs:
         positional = self._positional(recipes)
-        args, kwargs = _make(recipes, positional, _META, None)
+        try:
+            args, kwargs = _make(recipes, positional, _META, None)
+        except Exception:  # noqa: BLE001 - a class refuses what it is given, which the outcome says.
+            args, kwargs, recipes, positional = (), {}, {}, 0
         values = list(recipes.values())
         expression = call_expression(tuple(values[:positional]), dict(list(recipes.items())[positional:]))
         bound = self._is_bound_to_batch(recipes, outcome)
