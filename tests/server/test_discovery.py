@@ -660,8 +660,9 @@ WORDS = "from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x)
 FILLED = "words = {}\nfor word in ['a', 'b']:\n    if word not in words:\n        words[word] = len(words)\n"
 
 
-def test_what_the_module_fills_while_it_is_imported_is_named():
-    assert constructs(f"{WORDS}{FILLED}net = Net(len(words)).cuda()\n") == [("instance", "Net(len(words))")]
+@pytest.mark.parametrize("filled", [FILLED, "words = []\nfor word in 'ab':\n    words.append(word)\n"])
+def test_what_the_module_fills_while_it_is_imported_is_named(filled):
+    assert constructs(f"{WORDS}{filled}net = Net(len(words)).cuda()\n") == [("instance", "Net(len(words))")]
 
 
 @pytest.mark.parametrize("head", ["def main():\n", "if __name__ == '__main__':\n"])
