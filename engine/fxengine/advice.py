@@ -398,6 +398,8 @@ def _for_argument(case: Case) -> list[str]:
     if number is not None:
         kind = number[1].removeprefix("u")
         return [f"make a number of Python's of it where it comes from, `{kind}(…)`", *_keep_out(case)]
+    if "'torch.tensortype'" in text_of(case.error):
+        return ["`.type(torch.float32)` names the data type of a `torch.FloatTensor`", *_keep_out(case)]
     return ["pass its parts, or a tuple, dict or named tuple of them", *_keep_out(case)]
 
 

@@ -10,6 +10,12 @@ from fxworker.wire import Edit, Problem
 
 _CONSTRUCTORS: Final = frozenset({"zeros", "ones", "empty", "full", "tensor"})
 _VARIABLES: Final = frozenset({"Variable", "autograd.Variable", "torch.autograd.Variable"})
+_OF_TENSORS: Final = {
+    "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
+    "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16", "CharTensor": "int8", "ByteTensor": "uint8",
+    "BoolTensor": "bool",
+}  # fmt: skip
+"""What the data types of tensors are called since torch 0.4, by the classes that there were for each."""
 _NO_TENSOR: Final = ast.Tuple | ast.List | ast.Dict | ast.Set | ast.JoinedStr | ast.Lambda
 
 
@@ -152,6 +158,21 @@ def call(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]
             yield from _proposed(f"Write `{text}`", source.replaced(node, text))
         case ast.Call(func=ast.Name(id=name)) if _is_imported(source, name):
             yield from registration(source, name)
+        case _:
+            pass
+
+
+def argument(source: Source, node: ast.expr, _: Problem) -> Iterator[Proposal]:
+    """Yield the data type in place of the class of tensors that have it: `x.type(torch.FloatTensor)`."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=tensor, attr="type"), args=[ast.Attribute(value=owner, attr=name)], keywords=[]
+        ) if name in _OF_TENSORS:
+            torch = source.torch() or ""
+            place = source.written(owner).removeprefix(torch).removeprefix(".")
+            dtype = f"{torch}.{_OF_TENSORS[name]}"
+            change = f".type({dtype})" if not place else f'.to("{place}", {dtype})'
+            yield from _proposed(f"Write `{change}`", source.replaced(node, f"{source.operand(tensor)}{change}"))
         case _:
             pass
 

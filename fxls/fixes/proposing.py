@@ -51,7 +51,7 @@ _STOPPING: Final[Mapping[str, _Proposer]] = {
 _OF_EXPRESSIONS: Final[Mapping[str, tuple[_Proposer, ...]]] = {
     **{code: (kinds.making, way) for code, way in _STOPPING.items()},
     UNREGISTERED: (registered,),
-    UNSUPPORTED: (kinds.making,),
+    UNSUPPORTED: (kinds.making, expressions.argument),
     **dict.fromkeys((RAISED, UNBUILT), (kinds.calling, kinds.making, kinds.going_through)),
     LOST: (kinds.keeping,),
     UNFIT: (

@@ -1,5 +1,6 @@
 """What is advised about a problem, where that depends on how the code reads."""
 
+import torch
 from torch import nn
 
 from fxengine.exploration import diagnose
@@ -30,6 +31,17 @@ def test_entries_of_a_dictionary_are_not_numbered():
     (problem,) = diagnose(Table()).problems
     assert (problem.code, problem.kind) == ("FX003", "metadata")
     assert problem.hints[0] == "go through keys that are known in `__init__`, and look each of them up"
+
+
+class Typed(nn.Module):
+    def forward(self, mask):
+        return mask.type(torch.FloatTensor)
+
+
+def test_the_data_type_is_named_that_a_class_of_tensors_has():
+    (problem,) = diagnose(Typed()).problems
+    assert problem.code == "FX008"
+    assert problem.hints[0] == "`.type(torch.float32)` names the data type of a `torch.FloatTensor`"
 
 
 def test_what_is_said_of_a_symbolic_value_is_said_in_torch_fx_s_words():

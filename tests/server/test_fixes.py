@@ -725,3 +725,22 @@ def test_rows_of_another_length_are_made_together_with_their_layer(first, last, 
     found = proposals(source, Problem("FX201", "error", "no", Location(PATH, span), misfit=misfit))
     texts = [changed(source.mapper, each)[0] for each in found]
     assert texts == ([ROWS.format(2704, last, "x.flatten(1)")] if changes else [])
+
+
+@pytest.mark.parametrize(
+    ("before", "title", "after"),
+    [
+        ("return «x.type(torch.FloatTensor)»", "Write `.type(torch.float32)`", "return x.type(torch.float32)"),
+        (
+            "return «(x > 0).type(torch.cuda.LongTensor)» + y",
+            'Write `.to("cuda", torch.int64)`',
+            'return (x > 0).to("cuda", torch.int64) + y',
+        ),
+    ],
+)
+def test_a_data_type_is_named_and_not_a_class_of_tensors(before, title, after):
+    assert [(each, body_of(text)) for each, text in proposed(before, "FX008")] == [(title, after)]
+
+
+def test_what_is_no_class_of_tensors_is_left_as_it_is():
+    assert proposed("return «x.type(self.kind)»", "FX008") == []
