@@ -81,6 +81,8 @@ _OF_PICTURES: Final = re.compile(
 """What the sides of a picture are called, or its shape."""
 _PREFIX: Final = re.compile(r"(\w+?_)(?:kw|kwargs|args|arguments|opts?|options|params|parameters|cfg|config)")
 """What a mapping is called of the arguments of one part."""
+_TAKING_ANYTHING: Final = re.compile(r"type\('Module', \(torch\.nn\.Identity,\), \{'forward': (lambda .*)\}\)\(\)")
+"""How modules are written that stand in for others."""
 _OF_TYPE: Final[dict[str, Kind]] = {"str": "string", "int": "number", "float": "number"}
 
 
@@ -271,6 +273,7 @@ class Mending(Together):
     def _with_field(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with a field more, in the group that an error misses it in."""
         choice = _with_groups(choice)
+        choice = _with_modules(choice) if complaint.got == "Module" else choice
         if complaint.got == getattr(self._root.cls, "__name__", "") and complaint.owner is None:
             # What its constructor does not assign itself it may assign by the names in a table: `setattr(self, k, v)`.
             yield from self._with_own(choice, complaint.lacks)
@@ -431,6 +434,15 @@ class Mending(Together):
 def _with_groups(choice: Choice) -> dict[str, Value]:
     """Return a choice in which empty mappings are groups, which can get entries."""
     return {path: Group("mapping") if path and each == "{}" else each for path, each in choice.items()}
+
+
+def _with_modules(choice: Choice) -> dict[str, Value]:
+    """Return a choice in which modules that take anything are groups, which can get attributes."""
+    found: dict[str, Value] = {}
+    for path, each in choice.items():
+        told = _TAKING_ANYTHING.fullmatch(each) if path and isinstance(each, str) else None
+        found |= {path: each} if told is None else {path: Group("module"), joined(path, "forward"): told[1]}
+    return found
 
 
 def _rank(name: str, words: Sequence[str]) -> int:

@@ -133,3 +133,24 @@ def test_it_is_built(cls, said):
     assert found is not None, (search.tried, search.error)
     assert said in found[0]
     assert search.trials == 1
+
+
+class Joined(nn.Module):
+    """It asks its parts for what they have, and takes apart what one of them gives."""
+
+    def __init__(self, trunk: nn.Module, neck: nn.Module):
+        super().__init__()
+        self.trunk, self.neck = trunk, neck
+        assert self.trunk.channel_list == self.neck.backbone_channel_list
+
+    def forward(self, x):
+        features, places = self.neck(self.trunk(x))
+        return features + places
+
+
+def test_a_module_that_gives_several_has_what_it_is_asked_for():
+    search = Search("Joined", Joined, globals(), partial(attempt, real=False))
+    found = search.run()
+    assert found is not None, (search.tried, search.error)
+    assert found[1].neck.backbone_channel_list == found[1].trunk.channel_list
+    assert len(found[1].neck(torch.ones(2))) == 2
