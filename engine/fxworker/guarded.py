@@ -88,20 +88,28 @@ def _may_be_none(node: ast.Try, tree: ast.Module) -> bool:
 def _only_refuses(node: ast.Try, tree: ast.Module) -> bool:
     """Whether all that is kept of a failure is what code only asks to raise: `if not HAS_IT: raise`.
 
-    It may be a flag, or None in the place of what was to be imported, which is called where it is there, or without
-    asking.
+    It may be a flag, the error, or None in the place of what was to be imported, which is called where it is there, or
+    without asking. A class derives from `object` then.
     """
     flags = set[str]()
+    errors = {handler.name for handler in node.handlers}
     for each in (statement for handler in node.handlers for statement in handler.body):
         match each:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=False | None)):
                 flags.add(name)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=caught)) if caught in errors:
+                flags.add(name)
+            case ast.Assign(targets=[ast.Name()], value=ast.Name(id="object")):
+                pass
             case _ if _tells(each):
                 pass
             case _:
                 return False
     nodes = list(ast.walk(tree))
-    refusing = {flag for each in nodes if (flag := _wanted(each)) is not None}
+    refusals = [(each, flag.id) for each in nodes if (flag := _wanted(each)) is not None]
+    refusing = {
+        each for one, flag in refusals for each in ast.walk(one) if isinstance(each, ast.Name) and each.id == flag
+    }
     called = {each.func for each in nodes if isinstance(each, ast.Call)}
     # None has nothing that is read from what was to be imported.
     called |= {each.value for each in nodes if isinstance(each, ast.Attribute)}
@@ -164,7 +172,7 @@ def _wanted(node: ast.AST) -> ast.Name | None:
             return flag
         case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Name() as flag), body=[ast.Raise()]):
             return flag
-        case ast.If(test=ast.Compare(left=ast.Name() as flag, ops=[ast.Is()]), body=[ast.Raise()]):
+        case ast.If(test=ast.Compare(left=ast.Name() as flag, ops=[ast.Is() | ast.IsNot()]), body=[ast.Raise()]):
             return flag
         case _:
             return None

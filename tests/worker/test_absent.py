@@ -224,6 +224,36 @@ def test_a_file_that_only_raises_without_it_is_not_prepared_for_it(worker, model
     assert problem.message == "`Net()` cannot be built: ImportError: install it"
 
 
+KEPT = """
+from torch import nn
+try:
+    from no_such_thing import Cell, Mixin
+    ERROR = None
+    HAS = True
+except ImportError as error:
+    Mixin = object
+    Cell = None
+    ERROR = error
+    HAS = False
+
+class Net(nn.Module, Mixin):
+    def __init__(self):
+        if ERROR is not None:
+            raise ImportError("install it") from ERROR
+        if not HAS:
+            raise ImportError("install it")
+        super().__init__()
+        self.cell, self.fc = Cell(4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
+def test_one_that_keeps_the_error_and_another_base_is_not_prepared_for_it(worker, model):
+    assert of(worker.trace(model(KEPT)), "Net").status == "complete"
+
+
 CALLED = """
 from torch import nn
 try:
