@@ -79,6 +79,8 @@ _OF_PICTURES: Final = re.compile(
     r"(sizes?|shape|dims?|res(olution)?|height|width|hw?|w)"
 )
 """What the sides of a picture are called, or its shape."""
+_SIDE: Final = re.compile(r"(\w+_)?(height|width|h|w)")
+"""What one of the two sides of a picture is called, after what the picture is."""
 _PREFIX: Final = re.compile(r"(\w+?_)(?:kw|kwargs|args|arguments|opts?|options|params|parameters|cfg|config)")
 """What a mapping is called of the arguments of one part."""
 _TAKING_ANYTHING: Final = re.compile(r"type\('Module', \(torch\.nn\.Identity,\), \{'forward': (lambda .*)\}\)\(\)")
@@ -157,8 +159,15 @@ class Mending(Together):
         places = [each for each in dict.fromkeys([*choice, *optional]) if _OF_PICTURES.fullmatch(owner_of(each)[1])]
         for rank, path in enumerate(places):
             now = choice.get(path) or repr(self._proposals.slot(choice, path).default)
+            others = [each for each in places if each in choice and _are_sides_of_one(path, each)]
             for step, value in enumerate(enlarged(now)):
-                yield from self._changed(choice, path, value, 0.3 + 0.1 * rank + 0.2 * step)
+                cost = 0.3 + 0.1 * rank + 0.2 * step
+                if others:
+                    together = self._everywhere(choice, path, value)
+                    for each in others:
+                        together = self._everywhere(together, each, value)
+                    yield cost - 0.05, together
+                yield from self._changed(choice, path, value, cost)
 
     def _renamed(
         self, choice: Choice, blamed: list[str], complaint: Complaint
@@ -496,3 +505,10 @@ def _keeps_all(group: Group, name: str) -> bool:
     # What wraps a constructor to that end has its signature all the same.
     code = attribute_of(attribute_of(group.cls, "__init__"), "__code__")
     return group.cls.__name__ == name and code is not None and bool(code.co_flags & inspect.CO_VARKEYWORDS)
+
+
+def _are_sides_of_one(path: str, other: str) -> bool:
+    """Whether two places are the height and the width of one picture."""
+    (around, name), (beside, another) = owner_of(path), owner_of(other)
+    one, two = _SIDE.fullmatch(name), _SIDE.fullmatch(another)
+    return one is not None and two is not None and (around, one[1]) == (beside, two[1]) and name != another

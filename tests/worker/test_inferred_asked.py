@@ -183,6 +183,15 @@ CALLED = "'__len__': lambda self: 1000, '__call__': lambda self, *_, **__: 0"
 ELEMENTS = "Elements(parts={'H': Element(width=64), 'He': Element(width=64)})"
 
 
+class Playing(nn.Module):
+    """Has a picture go through layers that leave nothing of small ones."""
+
+    def __init__(self, *, c: int, h: int, w: int):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(c, 8, 8, stride=4), nn.Conv2d(8, 8, 4, stride=2), nn.Conv2d(8, 8, 3))
+        self.fc = nn.Linear(self.layers(torch.zeros(1, c, h, w)).numel(), 4)
+
+
 @pytest.mark.parametrize(
     ("cls", "expression"),
     [
@@ -199,6 +208,7 @@ ELEMENTS = "Elements(parts={'H': Element(width=64), 'He': Element(width=64)})"
             "Resolutions(config=SimpleNamespace(resolutions=[(2, 2, 2), (2, 2, 2), (2, 2, 2)], width=64))",
         ),
         (Normalized, "Normalized(model=torch.nn.Identity(), im=torch.ones(1, 3, 64, 64))"),
+        (Playing, "Playing(c=3, h=96, w=96)"),
         (Windowed, "Windowed(window_size=[2, 2, 2, 2], table={})"),
         (Supporting, "Supporting(loss=NearLoss())"),
         (Asserting, "Asserting(loss=FarLoss(margin=64))"),
