@@ -128,3 +128,23 @@ def test_an_entry_that_goes_to_a_part_which_the_model_has_not_is_none():
     assert inferred.args[0]["static"] is None
     assert inferred.args[0]["past"].shape[-1] == 8
     assert len(inferred.failures) < 4
+
+
+class OfPoints(nn.Module):
+    """Says what has to be there of points that may be called otherwise."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(10, 8)
+
+    def forward(self, data):
+        features = getattr(data, "features", getattr(data, "colors", None))
+        if features is None:
+            raise AttributeError("Points need `features` or `colors`.")
+        return self.layer(features) + data.weights.sum()
+
+
+def test_an_object_has_what_a_message_says_that_it_lacks():
+    inferred = fed(OfPoints())
+    assert inferred.expression.startswith("SimpleNamespace(")
+    assert "features=" in inferred.expression

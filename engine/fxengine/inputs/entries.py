@@ -19,6 +19,7 @@ _FRAMES: Final = 6
 """How many frames are looked at, from the innermost outwards."""
 
 _MISSING: Final = re.compile(r"(?:argument|arguments|key|keys|and)\W{0,3}'(\w+)'")
+_QUOTED: Final = re.compile(r"(?<!\w)[`'\"](\w+)[`'\"]")
 _LISTED: Final = re.compile(r"\b(?:keys|arguments|inputs|fields|entries)\b[^\[({]{0,40}[\[({]((?:\s*['\"]\w+['\"],?)+)")
 """Several names that are missing, in a list."""
 
@@ -68,8 +69,14 @@ def _with_entries(recipe: Recipe, entries: tuple[tuple[str, Recipe], ...]) -> Re
 
 def missing_parts(moves: Moves, proposer: Proposer) -> Iterator[Change]:
     """Give objects of which something is read that is None, as `data.pos` is by default, a value for that."""
-    if not any(isinstance(recipe, Structure) for recipe in moves.recipes.values()):
+    objects = [(name, recipe) for name, recipe in moves.recipes.items() if isinstance(recipe, Structure)]
+    if not objects:
         return
+    for cost, wanted in enumerate(_asked_for(moves)):
+        for name, owner in objects:
+            if owner.takes(wanted) and wanted not in dict(owner.items):
+                parts = proposer.parts(name, [wanted], dict(owner.items))
+                yield moves.put((name,), replace(owner, items=(*owner.items, *parts)), 0.3 + 0.1 * cost)
     for depth, moment in enumerate(moves.outcome.moments[:_FRAMES]):
         frame = Frame(moves, moment)
         for node in (each for whole in expression_nodes(moment) for each in ast.walk(whole)):
@@ -81,3 +88,11 @@ def missing_parts(moves: Moves, proposer: Proposer) -> Iterator[Change]:
                 known = {name: part for name, part in owner.items if name != node.attr}
                 items = (*known.items(), *proposer.parts(str(place[-1]), [node.attr], known))
                 yield moves.put(place, replace(owner, items=items), 0.1 + 0.1 * depth)
+
+
+def _asked_for(moves: Moves) -> list[str]:
+    """Return the names in quotes in a message that the code which raised it has as texts: `getattr(data, "pos")`."""
+    texts = {
+        each for moment in moves.outcome.moments[:1] for each in moment.frame.f_code.co_consts if type(each) is str
+    }
+    return [name for name in dict.fromkeys(_QUOTED.findall(str(moves.outcome.error))) if name in texts]
