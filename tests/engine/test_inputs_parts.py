@@ -289,3 +289,23 @@ def test_where_time_is_over_before_an_object_is_made_there_is_none():
     assert not inferred.complete
     assert inferred.args == ()
     assert "no batch" in inferred.failures[0].error
+
+
+class OfSeveral(nn.Module):
+    """Sums what the edges and the nodes of several graphs have, by which graph each is of."""
+
+    def __init__(self):
+        super().__init__()
+        self.edges = nn.Linear(10, 8)
+        self.nodes = nn.Linear(6, 8)
+
+    def forward(self, edge_index, edge_attr, x, node_batch, edge_batch):
+        nodes = self.nodes(x)
+        edges = self.edges(edge_attr) + nodes[edge_index[0]]
+        summed = nodes.new_zeros(4, 8).index_add(0, node_batch, nodes)
+        return summed.index_add(0, edge_batch, edges)
+
+
+def test_which_graph_each_node_and_each_edge_is_of_goes_by_its_name():
+    inferred = fed(OfSeveral())
+    assert [each.shape for each in inferred.args] == [(2, 32), (32, 10), (16, 6), (16,), (32,)]

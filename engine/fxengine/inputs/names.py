@@ -173,7 +173,13 @@ def _edge_weights(_clues: Clues) -> list[Recipe]:
 
 
 def _graph_index(_clues: Clues) -> list[Recipe]:
+    """Which graph each node is of."""
     return [TensorRecipe((NODES,), "zeros", torch.int64)]
+
+
+def _graph_of_edges(_clues: Clues) -> list[Recipe]:
+    """Which graph each edge is of."""
+    return [TensorRecipe((_EDGES,), "zeros", torch.int64)]
 
 
 def _atoms(clues: Clues) -> list[Recipe]:
@@ -325,7 +331,8 @@ NAME_RULES = tuple(
         (r"edge_ind(ex|ices)|^(\w+_)?edges$|^edge_(in|out)$", _edges),
         (r"^edges?_(weights?|w|norm)(_\w+|\d+)?$", _edge_weights),
         (r"^edges?_(attr|feat|type)", _edge_attributes),
-        (r"^batch(_index)?$", _graph_index),
+        (r"^((node|atom)s?_)?batch(_index)?$", _graph_index),
+        (r"^(edge|bond)s?_batch(_index)?$", _graph_of_edges),
         (r"(^|_)(atomic_num(ber)?s?|atom_types?|species)$", _atoms),
         (r"^lattice$|(^|_)(cell|lattice)_?(vectors?|matrix|matrices)$", _lattice),
         (r"^adj", _adjacency),
