@@ -53,7 +53,8 @@ def is_of_code(error: BaseException | None, loaded: Loaded) -> bool:
     if not isinstance(error, _REFUSED):
         return False
     text = text_of(error)
-    return _is_of_super(text, own[0]) or _is_refused(text, own[0], moments[-1], loaded)
+    is_of_base = _is_of_super(text, own[0]) or _is_of_module(own[0], moments[-1])
+    return is_of_base or _is_refused(text, own[0], moments[-1], loaded)
 
 
 def is_uninitialized(error: BaseException, moments: Sequence[Moment]) -> bool:
@@ -107,6 +108,12 @@ def _lacks(error: AttributeError, own: Moment) -> bool:
 def _is_of_super(text: str, own: Moment) -> bool:
     """Whether `super` itself is called otherwise than it can be, as no base is."""
     return _OF_SUPER.search(text) is not None and "super" in own.source.text
+
+
+def _is_of_module(own: Moment, last: Moment) -> bool:
+    """Whether the constructor of `nn.Module` is given something, which takes nothing."""
+    call = next(iter(nodes_around(own.path, own.source.span)[::-1]), None)
+    return last.frame.f_code is nn.Module.__init__.__code__ and isinstance(call, ast.Call) and not _has_stars(call)
 
 
 def _is_refused(text: str, own: Moment, last: Moment, loaded: Loaded) -> bool:

@@ -153,6 +153,14 @@ def test_a_name_that_nothing_has_is_wrong_with_any_arguments(trace):
     assert "name 'nnn' is not defined" in problem.message
 
 
+def test_what_the_constructor_of_a_module_is_given_is_wrong_with_any_arguments(trace):
+    text = UNKNOWN.replace("super().__init__()", "super().__init__(width)").replace("nnn", "nn")
+    problem = only_problem(trace(text))
+    assert (problem.code, problem.severity, problem.location.span.line) == ("FX102", "error", 7)
+    (target,) = trace(text.replace("(width)", "(*[width][:0])", 1)).targets
+    assert (target.status, target.problems) == ("complete", ())
+
+
 def test_what_stands_in_for_a_missing_package_is_no_fault_of_the_model(trace):
     assert {each.code for each in all_problems(trace(STAND_IN))} == {"FX101"}
 
