@@ -162,3 +162,28 @@ class Head(nn.Module):
 def test_what_layers_reach_one_by_one_by_a_number_is_a_list_though_its_items_are_replaced():
     (levels,) = fed(Head()).args
     assert [each.shape[1] for each in levels] == [64, 128, 256]
+
+
+class Graph(nn.Module):
+    """Joins what neighbours have, over one step and over two, of each of several graphs."""
+
+    def __init__(self, channels=32, graphs=3, order=2):
+        super().__init__()
+        self.mlp = nn.Conv2d((order * graphs + 1) * channels, 16, 1)
+        self.order = order
+
+    def forward(self, x, support):
+        out = [x]
+        for each in support:
+            reached = x
+            for _ in range(self.order):
+                reached = torch.einsum("ncvl,vw->ncwl", reached, each)
+                out.append(reached)
+        return self.mlp(torch.cat(out, dim=1))
+
+
+def test_there_are_as_many_items_as_what_they_are_joined_to_takes():
+    x, support = fed(Graph()).args
+    assert (x.shape[1], len(support)) == (32, 3)
+    x, support = fed(Graph(graphs=2)).args
+    assert x.shape[1] * (2 * len(support) + 1) == 5 * 32

@@ -39,6 +39,7 @@ _MOST_HALVINGS = 4
 _LARGEST = 1 << 16
 _MOST_ELEMENTS = 1 << 28
 _MOST_ARGUMENTS = 16
+_MOST_ITEMS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,27 @@ class Moves:
             size = recipe.shape[index] + (wanted - got) // unit if index else 0
             if 0 < size <= _LARGEST:
                 yield self.reshape(place, (*recipe.shape[:index], size, *recipe.shape[index + 1 :]), cost)
+
+    def several(self, places: Sources, dimension: int, got: int, wanted: int, cost: float) -> Iterator[Change]:
+        """Change how many items there are of each of which a model joins something as wide as a tensor with that."""
+        found = self.among(places)
+        counts = {name: _count(self.recipes[name]) for name in dict.fromkeys(str(place[0]) for place, _ in found)}
+        wide = [(place, recipe) for place, recipe in found if len(recipe.shape) > dimension]
+        for name, count in counts.items():
+            for place, recipe in wide if count else ():
+                width = recipe.shape[dimension]
+                of_each, rest = divmod(got // width - 1, count)
+                if place[0] == name or got % width or rest or of_each < 1:
+                    continue
+                for other in (each for each in range(1, _MOST_ITEMS) if each != count):
+                    size, left = divmod(wanted, 1 + of_each * other)
+                    if size and not left:
+                        shape = (*recipe.shape[:dimension], size, *recipe.shape[dimension + 1 :])
+                        changed = {
+                            place: recipe.with_shape(shape, self.because),
+                            (name,): _of_count(self.recipes[name], other),
+                        }
+                        yield self.change(changed, cost)
 
     def joined_along(self, places: Sources, got: int) -> int:
         """Return the dimension along which tensors that were joined are `got` long together: mostly the last."""
@@ -526,3 +548,18 @@ def _rounded(side: float) -> list[int]:
     """Return sides near ``side``, multiples of powers of two first."""
     found = [max(step, round(side / step) * step) for step in (32, 16, 8, 4, 1)]
     return [value for value in dict.fromkeys(found) if value <= _MAX_SIDE]
+
+
+def _count(recipe: Recipe) -> int:
+    """How many items an input has that a model may go over: those of a list, the rows of a tensor; 0 for another."""
+    if isinstance(recipe, TensorRecipe):
+        return recipe.shape[0] if len(recipe.shape) > 1 else 0
+    return len(recipe.items) if isinstance(recipe, Listing) and recipe.is_of_equals else 0
+
+
+def _of_count(recipe: Recipe, count: int) -> Recipe:
+    """The same with another number of items."""
+    if isinstance(recipe, TensorRecipe):
+        return recipe.with_shape((count, *recipe.shape[1:]))
+    assert isinstance(recipe, Listing)
+    return replace(recipe, items=recipe.items[:1] * count)

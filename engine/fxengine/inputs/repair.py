@@ -189,6 +189,7 @@ def _convolution(moves: Moves, operation: Operation) -> Iterator[Change]:
     if given.shape[1] != wanted:
         yield from moves.resize(places, given.shape[1], wanted)
         yield from moves.joined(places, given.shape[1], wanted, 1 - given.dim(), 0.5)
+        yield from moves.several(places, 1, given.shape[1], wanted, 0.3)
         if wanted in given.shape[2:]:  # Channels last.
             yield from _channels_first(moves, places, given.shape.index(wanted, 2))
     yield from moves.grow(places)
