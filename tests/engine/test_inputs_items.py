@@ -187,3 +187,25 @@ def test_there_are_as_many_items_as_what_they_are_joined_to_takes():
     assert (x.shape[1], len(support)) == (32, 3)
     x, support = fed(Graph(graphs=2)).args
     assert x.shape[1] * (2 * len(support) + 1) == 5 * 32
+
+
+class OfGraphs(nn.Module):
+    """Attends to nodes, to one for the whole and to edges, where a matrix of each graph says that they are near."""
+
+    def __init__(self, width=16, heads=4):
+        super().__init__()
+        self.whole = nn.Parameter(torch.zeros(1, width))
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(width, heads, 32), 1)
+        self.heads = heads
+
+    def forward(self, nodes, edges, adj):
+        whole = self.whole.expand(nodes.size(0), 1, -1)
+        steps = torch.cat([nodes, whole, edges], 1).transpose(0, 1)
+        far = [(adj[i] == 0).unsqueeze(0).repeat(self.heads, 1, 1) for i in range(len(adj))]
+        return self.encoder(steps, mask=torch.cat(far))
+
+
+def test_what_a_mask_is_made_of_has_the_sides_that_are_attended_to():
+    nodes, edges, adj = fed(OfGraphs()).args
+    side = nodes.shape[1] + 1 + edges.shape[1]
+    assert adj.shape == (len(nodes), side, side)

@@ -120,6 +120,16 @@ def _state(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
                 yield from moves.resize(moves.suspects, other, one, 0.3)
 
 
+def _attended(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``shape of the 3D attn_mask is torch.Size([8, 1, 9]), but should be (8, 33, 33)``: a square is made into it."""
+    got, wanted = (tuple(int(size) for size in re.findall(r"\d+", each)) for each in match.groups())
+    for place, recipe in moves.tensors():
+        square = len(recipe.shape) > 1 and recipe.shape[-1] == recipe.shape[-2]
+        shapes = [wanted] if recipe.shape == got else [(BATCH, *wanted[-2:]), wanted[-2:], wanted] if square else []
+        for cost, shape in enumerate(shapes):
+            yield moves.reshape(place, shape, 0.1 + 0.1 * cost)
+
+
 def _undivided(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``can't divide axis of length 7 in chunks of 2``."""
     length, chunk = int(match[1]), int(match[2])
@@ -368,6 +378,10 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"not enough values to unpack \(expected (?:at least )?(\d+), got (\d+)\)",
                 r"too many values to unpack \(expected (\d+)(?:, got (\d+))?\)",
             ),
+        ),
+        (
+            _attended,
+            (r"shape of the \dD attn_mask is torch\.Size\(\[([\d, ]+)\]\), but should be \(([\d, ]+)\)",),
         ),
         (
             _dimensions,
