@@ -186,7 +186,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             ("torch.nn.LayerNorm", "torch.nn.BatchNorm2d", "torch.nn.Identity()", "'layer'"),
         ),
         (
-            r".*act(ivation)?(_layer|_fn|_cls|_func)?|non_?linearity",
+            r".*(?<![fprx])act(ivation)?(_?(layer|fn|cls|func))?|non_?linearity",
             ("torch.nn.GELU", "torch.nn.GELU()", "torch.nn.functional.gelu", "'relu'"),
         ),
         (r"(\w+_)?rnn_?(cls|class)", ("torch.nn.LSTM", "torch.nn.GRU")),

@@ -219,6 +219,7 @@ def test_what_was_tried_is_known_when_nothing_fits():
         ("moving_avg_window_size", "25"),
         ("num_of_vertices", "16"),
         ("num_patches", "16"),
+        ("actfn", "torch.nn.GELU"),
         ("ndim", "2"),
         ("use_bias", "True"),
         ("norm_layer", "torch.nn.LayerNorm"),
@@ -230,3 +231,4 @@ def test_usual_names(name, first):
 
 def test_an_unusual_name_says_nothing():
     assert usual_values("zzz") == ()
+    assert usual_values("l2_reg_fact") == ()  # No activation.
