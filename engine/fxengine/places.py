@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["MOVING", "OnTheSpot", "is_accelerator", "staying"]
+__all__ = ["BETWEEN", "MOVING", "OnTheSpot", "is_accelerator", "staying"]
 
 MOVING: Final = frozenset(
     getattr(torch.Tensor, name) for name in ("cuda", "xpu", "hpu", "ipu", "pin_memory") if hasattr(torch.Tensor, name)
@@ -39,6 +39,10 @@ class OnTheSpot(TorchFunctionMode):
         if is_accelerator(named.get("device")):
             del named["device"]
         return func(*args, **named)
+
+
+BETWEEN: Final = OnTheSpot.__torch_function__.__code__
+"""What stands between the user's code and the functions of torch that it calls, on behalf of the former."""
 
 
 def staying(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

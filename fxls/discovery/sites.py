@@ -45,8 +45,11 @@ _SELF_RETURNING: Final = frozenset({
 _FILLING: Final = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
 """Methods that put something into what they are called on."""
 
-_NO_MODEL: Final = ("Loss", "Parameter", "Buffer", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
-_MAKERS: Final = ("torchvision.models.", "timm.create_model", "timm.models.", "segmentation_models_pytorch.")
+_MAKERS: Final = (
+    "torch.nn.Sequential", "torchvision.models.", "timm.create_model", "timm.models.", "segmentation_models_pytorch.",
+)  # fmt: skip
+"""What makes models of other files' classes. The layers of torch.nn are leaves: what is in them is torch's alone."""
+
 _PUBLISHED: Final = "from_pretrained"
 _MOST: Final = 6
 """How many ways to build, and to feed, a target are kept."""
@@ -370,8 +373,7 @@ class _Walk:
         """Note a module-level variable that holds a module of another file's class, and return its name."""
         built = without_device(value)
         full = self._names.resolve(built.func) if isinstance(built, ast.Call) else ""
-        is_layer = full.startswith("torch.nn.") and full.count(".") == 2 and full[9:10].isupper()
-        if not (is_layer and not full.endswith(_NO_MODEL)) and not full.startswith(_MAKERS):
+        if not full.startswith(_MAKERS):
             return ""
         expression = target.id if closed_value is None else ast.unparse(closed_value)
         construct = Construct(expression, "instance", Location(self._path, span_of(value)))

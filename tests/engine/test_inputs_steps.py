@@ -172,3 +172,24 @@ def test_a_state_that_is_unpacked_is_several_tensors():
     _, state = fed(ConvolutionalCell()).args
     assert isinstance(state, tuple)
     assert len(state) == 2
+
+
+class OfSentence(nn.Module):
+    """Has its words in rows of a batch whose size it keeps, as tutorials of one sentence do: the vectors are as long
+    as that leaves them.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(40, 64)
+        self.lstm = nn.LSTM(64, 16)
+        self.state = torch.zeros(1, 2, 16), torch.zeros(1, 2, 16)
+
+    def forward(self, sentence):
+        words = self.words(sentence).view(len(sentence), 2, -1)
+        out, self.state = self.lstm(words, self.state)
+        return out[-1]
+
+
+def test_what_is_left_for_each_step_is_what_the_layer_takes():
+    assert fed(OfSentence()).args[0].shape[1] == 2

@@ -413,11 +413,18 @@ def main(path):
 
 
 def test_models_of_other_classes_at_module_level_are_targets():
-    text = "model = nn.Sequential(nn.Linear(2, 3), nn.ReLU()).to('cpu')\nloss = nn.MSELoss()\nmodel(torch.ones(2))\n"
+    text = """
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU()).to('cpu')
+    model(torch.ones(2))
+    """
     index = found(text)
     assert [(each.qualname, each.kind) for each in index.targets] == [("model", "instance")]
     assert constructs(text, "model") == [("instance", "nn.Sequential(nn.Linear(2, 3), nn.ReLU())")]
     assert inputs(text, "model") == [("call", "torch.ones(2)")]
+
+
+def test_layers_at_module_level_are_none():
+    assert not found("loss = nn.MSELoss()\nrnn = nn.LSTM(2, 3)\nrnn(torch.ones(4, 1, 2))\n").targets
 
 
 def test_functions_that_are_traced_or_directed_are_targets():

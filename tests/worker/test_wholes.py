@@ -418,7 +418,7 @@ def test_a_part_has_what_its_owner_sets_before_it_is_called(worker, tmp_path):
     (tmp_path / "net" / "model.py").write_text(SIZING + called)
     block = traced(worker, tmp_path / "net" / "block.py").targets[0]
     setting = ", part.__setattr__('rows', 5), part.__setattr__('columns', 7)"
-    assert block.construct.expression == f"[part := model.Model().blocks[0]{setting}][0]"
+    assert block.construct.expression == f"[part := net.model.Model().blocks[0]{setting}][0]"
     assert (block.inputs.expression, block.problems) == ("torch.randn(2, 35, 24)", ())
 
 
@@ -479,7 +479,7 @@ def base(tmp_path):
 
 def test_a_class_that_leaves_its_parts_to_subclasses_is_shown_by_one_of_another_file(own_worker, base):
     (target,) = traced(own_worker, base).targets
-    assert re.fullmatch(r"heir\.Heir\(width=\d+\)", target.construct.expression)
+    assert re.fullmatch(r"net\.heir\.Heir\(width=\d+\)", target.construct.expression)
     assert (target.status, target.problems, target.inputs is not None) == ("complete", (), True)
     edited = traced(own_worker, base, BASE.replace("relu()", "sort()[0]")).targets[0]
     assert (edited.construct, edited.status) == (target.construct, "complete")

@@ -79,7 +79,7 @@ def _padded_rank(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
 
 def _unequal(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Shape mismatch, 16 != 12``: a size was to be another, or the product of others."""
-    got, wanted = int(match[1]), int(match[2])
+    got, wanted = int(match["got"]), int(match["wanted"])
     yield from moves.resize(moves.suspects, got, wanted, 0.1)
     yield from moves.scale(moves.suspects, got, wanted, 0.6)
 
@@ -414,7 +414,15 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         ),
         (_off, (r"Supports (?:\dD or )?(\d)D tensors. Got (\d)D",)),
         (_off, (r"should be a (\d)D \w* ?\w* ?tensor, but got (\d)D",)),
-        (_unequal, (r"Shape mismatch, (\d+) != (\d+)", r"equal to batch_size, but got (\d+) \(batch_size=(\d+)\)")),
+        (
+            _unequal,
+            (
+                r"Shape mismatch, (?P<got>\d+) != (?P<wanted>\d+)",
+                r"equal to batch_size, but got (?P<got>\d+) \(batch_size=(?P<wanted>\d+)\)",
+                r"equal to input_size\. Expected (?P<wanted>\d+), got (?P<got>\d+)",
+                r"inconsistent input_size:? got (?P<got>\d+),? expected (?P<wanted>\d+)",
+            ),
+        ),
         (_of_tables, (r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",)),
         (
             _at_dimension,

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fxengine.bytecode import calls_in
 from fxengine.graph import Graph
+from fxengine.places import BETWEEN
 from fxengine.running import running_tracer
 from fxengine.source import OriginRecord, SourceFrame, frame_at, is_engine_file, is_user_file, walk_user_frames
 from fxengine.syntax import Span
@@ -48,7 +49,7 @@ def record_here(frame: FrameType | None) -> OriginRecord | None:
     tracer = running_tracer.get()
     caller = frame
     while caller is not None and not is_user_file(caller.f_code.co_filename):
-        if is_engine_file(caller.f_code.co_filename):
+        if is_engine_file(caller.f_code.co_filename) and caller.f_code is not BETWEEN:
             return None
         caller = caller.f_back
     if tracer is None or tracer._site is None or caller is None:
