@@ -20,6 +20,7 @@ from fxworker.absences import ABSENCES, not_found
 from fxworker.absent import is_stand_in, path_of
 from fxworker.assuming import assumed_value
 from fxworker.blackbox import passing
+from fxworker.guarded import is_caught
 from fxworker.held import is_held_by_name_alone
 from fxworker.meta import OnMeta
 from fxworker.slicing import Refused, Slice, consequences
@@ -74,6 +75,11 @@ class Missing:
     def needed(self) -> bool:
         """Whether models of the file may need it."""
         return self.error is not None
+
+    @property
+    def is_caught(self) -> bool:
+        """Whether what the file imports does without it."""
+        return self.error is not None and is_caught(self.error.__traceback__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,8 @@ def execute(slice_: Slice, path: str, run: _Run, namespace: dict[str, Any]) -> E
             lacking += _asked_before(statement, slice_, missing)
             lacking += _asked_elsewhere(statement, namespace, {each.name for each in (*missing, *lacking)})
             silent = statement.node in slice_.silent
-            missing += (Missing(statement.node, str(each.name), None if silent else each) for each in lacking)
+            told = (each for each in lacking if not (silent and is_caught(each.__traceback__)))
+            missing += (Missing(statement.node, str(each.name), None if silent else each) for each in told)
             unknown = _unknown(statement, slice_, path, namespace)
             failures += unknown
             assumed |= _names_in(unknown)

@@ -5,7 +5,7 @@ import linecache
 import re
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -31,7 +31,8 @@ def unguarded() -> types.TracebackType | None:
             # A module may be executed statement by statement, without the handlers that stand around them.
             may_catch = frame.f_code.co_exceptiontable or frame.f_code.co_name == "<module>"
             text = "".join(linecache.getlines(path))
-            guarded = _guarded(text, itself=_is_executed(frame), foreign="site-packages" in path) if may_catch else ()
+            uses = _nothing if "site-packages" in path else ast.walk
+            guarded = _guarded(text, itself=_is_executed(frame), uses=uses) if may_catch else ()
             if any(first <= line <= last for first, last in guarded):
                 return None
             way = types.TracebackType(way, frame, frame.f_lasti, line)
@@ -42,7 +43,20 @@ def unguarded() -> types.TracebackType | None:
 def is_prepared(frame: types.FrameType) -> bool:
     """Whether code catches that what it does right now fails for want of something."""
     text = "".join(linecache.getlines(frame.f_code.co_filename)) if frame.f_code.co_exceptiontable else ""
-    return any(first <= frame.f_lineno <= last for first, last in _guarded(text, itself=False, foreign=True))
+    return any(first <= frame.f_lineno <= last for first, last in _guarded(text, itself=False, uses=_nothing))
+
+
+def is_caught(way: types.TracebackType | None) -> bool:
+    """Whether another file than the one that is executed catches that what a way leads to cannot be imported."""
+    while way is not None:
+        frame = way.tb_frame
+        if not _is_executed(frame):
+            text = "".join(linecache.getlines(frame.f_code.co_filename))
+            guarded = _guarded(text, itself=False, uses=_at_import)
+            if any(first <= way.tb_lineno <= last for first, last in guarded):
+                return True
+        way = way.tb_next
+    return False
 
 
 def _is_executed(frame: types.FrameType) -> bool:
@@ -51,12 +65,14 @@ def _is_executed(frame: types.FrameType) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _guarded(text: str, *, itself: bool, foreign: bool) -> tuple[tuple[int, int], ...]:
+def _guarded(
+    text: str, *, itself: bool, uses: Callable[[ast.Module], Iterable[ast.AST]]
+) -> tuple[tuple[int, int], ...]:
     """Return the lines of a text, from and to, in which it catches that something cannot be imported.
 
     Where all that comes of it is an error for whoever wants it, the file `itself` is not prepared to do without. Nor is
-    one that is not `foreign`, which nobody tries without, where it uses what nothing takes the place of. Where a class
-    of the file derives from the None that does, no file is.
+    one that in the parts which `uses` gives uses what nothing takes the place of: none of those of a foreign package,
+    which others try without. Where a class of the file derives from the None that does, no file is.
     """
     found: list[tuple[int, int]] = []
     tree = parsed(text)
@@ -64,7 +80,7 @@ def _guarded(text: str, *, itself: bool, foreign: bool) -> tuple[tuple[int, int]
         if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
             if (itself and _only_refuses(node, tree)) or not _may_be_none(node, tree):
                 continue
-            if not foreign and _is_used_regardless(node, tree):
+            if _is_used_regardless(node, uses(tree)):
                 continue
             found.append((node.body[0].lineno, node.body[-1].end_lineno or 0))
         elif isinstance(node, ast.With) and any("suppress" in ast.unparse(each.context_expr) for each in node.items):
@@ -119,8 +135,25 @@ def _only_refuses(node: ast.Try, tree: ast.Module) -> bool:
     return bool(uses & refusing or uses & {*_called_always(tree)}) and uses <= refusing | called
 
 
-def _is_used_regardless(node: ast.Try, tree: ast.Module) -> bool:
-    """Whether a file uses what was to be imported though nothing takes its place: of a failure it is only told."""
+def _nothing(_: ast.Module) -> Iterable[ast.AST]:
+    """Yield no part of a file."""
+    return ()
+
+
+def _at_import(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the parts of a file that are executed when it is imported."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        later = {*node.body} if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else set[ast.stmt]()
+        left += (
+            [] if isinstance(node, ast.Lambda) else [each for each in ast.iter_child_nodes(node) if each not in later]
+        )
+
+
+def _is_used_regardless(node: ast.Try, parts: Iterable[ast.AST]) -> bool:
+    """Whether parts of a file use what was to be imported though nothing takes its place: a failure is only told."""
     names = {
         alias.asname or alias.name.partition(".")[0]
         for each in node.body
@@ -131,7 +164,7 @@ def _is_used_regardless(node: ast.Try, tree: ast.Module) -> bool:
     if does_more or not all(_tells(each) for handler in node.handlers for each in handler.body):
         return False
     inner, uses = {*ast.walk(node)}, False
-    for each in (each for each in ast.walk(tree) if each not in inner):
+    for each in (each for each in parts if each not in inner):
         match each:
             case ast.Name(id=name, ctx=ast.Load()):
                 if name == "NameError":

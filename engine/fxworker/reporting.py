@@ -237,6 +237,16 @@ class Reporter:
         """
         error = missing.error
         more = ", ".join(f"`{each.name}`" for each in others)
+        if error is not None and missing.is_caught:
+            return self.problem(
+                ImportFailed,
+                f"`{missing.name}` {f'and {more} are' if more else 'is'} not installed in this Python",
+                self._at(missing.node),
+                severity="information",
+                explanation="what is imported here does without; models that need it were traced with single steps of"
+                " the graph in its place, whose shapes are not known",
+                related=self._elsewhere(error, user_frames(error)),
+            )
         if error is not None:
             return self.problem(
                 ImportFailed,

@@ -82,9 +82,9 @@ def trace(
         # What an exception says of itself may be the user's code, too.
         passing(failure.statement.node.lineno if failure.statement is not None else 1)
         problems.append(reporter.import_failed(failure, others))
-    at_once: dict[tuple[ast.stmt, bool], list[Missing]] = {}
+    at_once: dict[tuple[ast.stmt, bool, bool], list[Missing]] = {}
     for missing in loaded.missing:
-        at_once.setdefault((missing.node, missing.needed), []).append(missing)
+        at_once.setdefault((missing.node, missing.needed, missing.is_caught), []).append(missing)
     problems += [reporter.not_installed(missing, others) for missing, *others in at_once.values()]
     targets = Targets(
         request,

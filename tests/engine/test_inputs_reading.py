@@ -61,6 +61,18 @@ class WithEntries(nn.Module):
         return x, bias
 
 
+class WithDataTypes(nn.Module):
+    def forward(self, points, directions):
+        """Look.
+
+        Args:
+            points (Tensor[batch_size, samples, 3, float32]):
+                where
+            directions (Tensor[batch_size, 3, float32]): whereto
+        """
+        return points, directions
+
+
 class Unpacking(nn.Module):
     def forward(self, x, y):
         b, c, t, f = x.shape
@@ -91,9 +103,14 @@ class Annotated(nn.Module):
         ),
         (InBold(), ["X", "A"], {"X": ["B N_nodes F_in T_in"], "A": ["Batch_size Time_steps Num_nodes"]}),
         (WithEntries(), ["x", "bias"], {"x": ["N C L"]}),
+        (
+            WithDataTypes(),
+            ["points", "directions"],
+            {"points": ["batch_size samples 3"], "directions": ["batch_size 3"]},
+        ),
         (Unpacking(), ["x", "y"], {"x": ["b c t f"]}),
     ],
-    ids=["axes alone", "comments", "docstring", "bold", "entries", "code"],
+    ids=["axes alone", "comments", "docstring", "bold", "entries", "data types", "code"],
 )
 def test_the_source_says_shapes(module, names, said):
     assert patterns_said(module, names) == said

@@ -327,6 +327,24 @@ def test_what_a_file_imports_is_prepared_for_it_in_any_case(tmp_path):
     assert not module.HAS
 
 
+@pytest.mark.parametrize(
+    ("use", "severity"),
+    [("def log(x): no_such_thing.log(x)", "information"), ("KINDS = [no_such_thing.log]", "error")],
+)
+def test_what_an_imported_file_does_without_is_no_error(worker, tmp_path, use, severity):
+    (tmp_path / ".git").mkdir()
+    guarded = "try:\n    import no_such_thing\nexcept ImportError:\n    pass\n\n"
+    (tmp_path / "helping.py").write_text(f"{guarded}\ndef twice(x):\n    return 2 * x\n\n{use}\n")
+    text = "from torch import nn\nfrom helping import twice\n\nclass Net(nn.Module):\n    def forward(self, x):\n"
+    (tmp_path / "net.py").write_text(f"{text}        return twice(x)\n")
+    report = worker.trace(tmp_path / "net.py")
+    assert [(each.code, each.severity) for each in report.problems] == [("FX101", severity)]
+    assert of(report, "Net").status == "complete"
+    (tmp_path / "other.py").write_text(f"{text}        return x + 1\n")
+    report = worker.trace(tmp_path / "other.py")
+    assert [each.severity for each in report.problems] == (["warning"] if severity == "error" else [])
+
+
 @pytest.mark.parametrize("use", ["", "LAYER = nn.Linear if Cell is None else Cell\n"])
 def test_nothing_in_the_place_of_what_only_raises_without_it_is_no_preparation(worker, model, use):
     text = GUARDED.replace("    HAS = True\n", "").replace("    HAS = False", "    print('none')\n    Cell = None")

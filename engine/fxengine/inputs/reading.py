@@ -21,6 +21,9 @@ _AXIS: Final = r"(?:[A-Za-z_][\w/*+ -]*?|\d+|\.\.\.)"
 _SHAPE: Final = re.compile(rf"[(\[{{]\s*({_AXIS}(?:{_SEPARATOR}{_AXIS})+)\s*,?\s*[)\]}}]")
 """``(B, C, H, W)``, ``[batch, seq, dim]``, ``(N x C x H x W)``, ``{batch_size, length}``."""
 
+_DATA_TYPE: Final = re.compile(r"(?:b?float|u?int|complex)(?:8|16|32|64|128)?|bool|long|double|half")
+"""What stands behind the axes of ``Tensor[batch, points, 3, float32]``."""
+
 _BARE: Final = re.compile(rf"\b([BN](?:{_SEPARATOR}(?:[A-Z]\w?|\d+)){{1,4}})\b")
 """``B, C, H, W`` or ``B x N x C`` without brackets."""
 
@@ -325,6 +328,8 @@ def _shape_in(text: str) -> str:
     if match is None:
         return ""
     axes = [axis.strip() for axis in re.split(_SEPARATOR, match[1])]
+    if _DATA_TYPE.fullmatch(axes[-1]):
+        axes.pop()
     if "..." in axes or not all(axes) or len(axes) > 7 or any(len(axis.split()) > 3 for axis in axes):
         return ""
     first = axes[0].lower()
