@@ -391,3 +391,27 @@ class Unannotated(nn.Module):
 
 def test_what_code_asks_whether_it_is_none_may_be_none():
     assert fed(Unannotated(), budget_s=5.0).args[1] is None
+
+
+class OfGraph(nn.Module):
+    """Attend.
+
+    Inputs:
+        x: [B, N, C]
+        graph: [N, N]
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(5, 8)
+
+    def forward(self, x, graph):
+        h = self.proj(x)
+        scores = (h @ h.transpose(1, 2)).masked_fill(graph.bool().unsqueeze(0), 0)
+        return torch.bmm(scores, h)
+
+
+def test_an_axis_that_is_named_twice_is_as_long_both_times():
+    x, graph = infer_inputs(OfGraph()).args
+    assert x.shape[1] > 2
+    assert graph.shape == (x.shape[1], x.shape[1])

@@ -330,7 +330,7 @@ class Clues:
                 name,
                 place,
                 features or self._named_widths[0],
-                is_first=place == batch,
+                is_first=place == batch and names.count(name) == 1,  # No square is one of examples.
                 is_last=place == len(axes) - 1,
                 has_sides=has_sides,
             )
