@@ -18,7 +18,8 @@ _MOST: Final = 12
 """How many entries of a table are looked at."""
 
 _MODULE: Final = re.compile(
-    r".*(net|network|model|module|encoder|decoder|backbone|head|layer|block|body|stem|generator|transformer|wrapped|fn)\d*"
+    r".*(net|network|model|module|encoder|decoder|backbone|head|layer|block|body|stem|generator|transformer|wrapped|fn"
+    r"|attn|attention|feed_?forward)\d*"
 )
 
 
@@ -39,7 +40,9 @@ class Neighbours:
         wanted = name.replace("_", "").lower()
         return any(key.lower() == wanted and _is_module(cls) for key, cls in self._scope.items())
 
-    def for_place(self, name: str, kind: Kind | None, fields: Iterable[str], *, called: bool) -> list[Value]:
+    def for_place(
+        self, name: str, kind: Kind | None, fields: Iterable[str], *, called: bool, owner: str = ""
+    ) -> list[Value]:
         """Return what there is for a place.
 
         Args:
@@ -47,6 +50,7 @@ class Neighbours:
             kind: What is wanted there.
             fields: What is read from it.
             called: Whether it is called as a class is.
+            owner: What that is called whose place it is; the class that is to be made, if "".
         """
         fields = list(fields)
         found: list[Value] = []
@@ -55,7 +59,7 @@ class Neighbours:
             found += self._configurations(name, fields) if kind != "mapping" else []
         is_module = is_module_name(name) or self.has_module(name)
         if kind in {"object", "callable", "class", None} and (is_module or kind == "class"):
-            modules = self._modules(name, fields, called=kind == "class" or called)
+            modules = self._modules(name, fields, owner, called=kind == "class" or called)
             modules += [Group("module")] if kind == "object" else []
             # Of what is read from it a module has some.
             found = [*modules, *found] if any(hasattr(nn.Module, each) for each in fields) else [*found, *modules]
@@ -88,17 +92,22 @@ class Neighbours:
             ranked.append((-share - likeness, key, made(key, cls)))
         return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:4]
 
-    def _modules(self, name: str, fields: list[str], *, called: bool) -> list[Value]:
-        """Return the file's modules whose name is like that of the place, or that have what is read from it."""
-        words = [each for each in re.findall(r"[a-z]+", name.lower()) if len(each) > 2]
-        ranked: list[tuple[int, str, Value]] = []
+    def _modules(self, name: str, fields: list[str], owner: str, *, called: bool) -> list[Value]:
+        """Return the file's modules whose name is like that of the place, or that have what is read from it.
+
+        Of several those come first that are called as the owner is: the `layer` of an `Encoder` is an `EncoderLayer`.
+        """
+        owner = owner or getattr(self._root, "__name__", "")
+        words = [each for each in re.findall(r"[a-z]+", name.lower().replace("attn", "attention")) if len(each) > 2]
+        ranked: list[tuple[float, str, Value]] = []
         for key, cls in self._scope.items():
             if not _is_module(cls) or cls in {nn.Module, self._root} or self._root in getattr(cls, "__mro__", ()):
                 continue
             alike = sum(each in key.lower() for each in words)
             having = sum(hasattr(cls, each) and not hasattr(nn.Module, each) for each in fields)
             if alike or having:
-                ranked.append((-alike - having, key, key if called else Group("call", key, cls)))
+                likeness = alike + having + _overlap(key, owner) / 100
+                ranked.append((-likeness, key, key if called else Group("call", key, cls)))
         return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:3]
 
 

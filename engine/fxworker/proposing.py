@@ -416,7 +416,9 @@ class Proposals:
 
     def _of_file(self, slot: Slot, kind: Kind | None = None) -> list[Value]:
         """Return what the file has for a place: configurations, their classes, and its modules."""
-        return self._neighbours.for_place(slot.name, kind or slot.kind, slot.fields, called="class" in slot.use.kinds)
+        owner = owner_of(owner_of(slot.path)[0])[1]
+        is_class = "class" in slot.use.kinds
+        return self._neighbours.for_place(slot.name, kind or slot.kind, slot.fields, called=is_class, owner=owner)
 
     def _entries(self, choice: Choice, path: str) -> Value:
         """Return a mapping with two entries, where any keys will do."""

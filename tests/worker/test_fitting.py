@@ -11,6 +11,7 @@ from fxworker.complaints import complaint_of
 from fxworker.patience import OutOfPatience, patience
 from fxworker.stock import any_call, to_call
 from fxworker.variations import as_tuple, nested
+from tests.worker.harness import of
 
 RESIDUAL = """import torch
 from torch import nn
@@ -788,3 +789,66 @@ BRANCHES = HOLDING.replace("self.model.branch(x)", 'self.model.branch(x)["embedd
 def test_what_is_called_of_something_that_a_model_keeps_can_be(worker, model):
     (target,) = worker.trace(model(BRANCHES)).targets
     assert (target.inputs is not None, target.problems) == (True, ())
+
+
+STACKED = """import copy
+from torch import nn
+
+
+class PlainAttention(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.scale = nn.Linear(d_model, d_model)
+
+    def forward(self, query, key, value):
+        return self.scale(query + key + value)
+
+
+class DownLayer(nn.Module):
+    def __init__(self, size, self_attn, src_attn, feed_forward):
+        super().__init__()
+        self.size, self.self_attn, self.src_attn, self.feed_forward = size, self_attn, src_attn, feed_forward
+
+    def forward(self, x, memory):
+        x = self.src_attn(self.self_attn(x, x, x), memory, memory)
+        return self.feed_forward(x)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.inner = nn.Linear(d_model, d_ff)
+        self.outer = nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.outer(self.inner(x).relu())
+
+
+class UpLayer(nn.Module):
+    def __init__(self, size, self_attn, feed_forward):
+        super().__init__()
+        self.size, self.self_attn, self.feed_forward = size, self_attn, feed_forward
+
+    def forward(self, x):
+        return self.feed_forward(self.self_attn(x, x, x))
+
+
+class Upward(nn.Module):
+    def __init__(self, layer, count):
+        super().__init__()
+        self.layers = nn.ModuleList([copy.deepcopy(layer) for _ in range(count)])
+        self.norm = nn.LayerNorm(layer.size)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+"""
+
+
+def test_a_part_is_what_the_file_calls_as_its_owner(worker, model):
+    target = of(worker.trace(model(STACKED)), "Upward")
+    attention, feeding = "PlainAttention(d_model=64)", "FeedForward(d_model=64, d_ff=64)"
+    layer = f"UpLayer(size=64, self_attn={attention}, feed_forward={feeding})"
+    assert target.construct.expression == f"Upward(layer={layer}, count=2)"
+    assert (target.status, target.problems) == ("complete", ())

@@ -330,7 +330,7 @@ class Clues:
                 name,
                 place,
                 features or self._named_widths[0],
-                is_first=place == batch and names.count(name) == 1,  # No square is one of examples.
+                is_first=place == batch and (axis in _UNNAMED or axes.count(axis) == 1),  # No square is of examples.
                 is_last=place == len(axes) - 1,
                 has_sides=has_sides,
             )
@@ -456,6 +456,9 @@ _FEATURES = frozenset({
     "d", "dim", "e", "emb", "features", "embed_dim", "hidden", "hidden_dim", "hidden_size", "d_model", "embedding_dim",
     "n_embd", "feature_dim", "feat_dim", "model_dim", "in_features", "in_dim", "input_dim", "k", "width",
 })  # fmt: skip
+_UNNAMED = frozenset({"n", "_"})
+"""What stands for axes that have no name, however many there are."""
+
 _OF_BATCH = re.compile(r"batch|^bsz?$|^bs$")
 _OTHERWISE_COUNTED = frozenset({"tokens", "steps", "layers"})
 """What models count under such names is no size of theirs: a vocabulary, steps of a diffusion."""

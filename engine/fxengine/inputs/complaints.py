@@ -399,7 +399,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"only supports (\d)-d",
             ),
         ),
-        (_lengths, (r"'lengths' argument should be a 1D",)),
+        (_lengths, (r"'lengths' argument should be a 1D|Length of all samples has to be greater than 0",)),
         (kinds.of_examples, (r"int\(\) argument .* not 'list'|'list' object cannot be interpreted as an integer",)),
         (_state, (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]",)),
         (_fewer, (r"can not be smaller than number of dimensions",)),
