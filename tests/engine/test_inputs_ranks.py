@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
@@ -233,3 +234,30 @@ def test_what_is_laid_side_by_side_has_as_many_steps_as_fit_a_layer():
     inferred = fed(InOneRow())
     assert [each.shape for each in inferred.args] == [(2, 24, 8), (2, 24, 8)]
     assert len(inferred.failures) == 1
+
+
+class Positions(nn.Module):
+    """Adds a vector to each step, by a table that is cut, or as long as the sequence."""
+
+    def __init__(self, *shape: int, along: int | None):
+        super().__init__()
+        self.register_buffer("table", torch.zeros(shape))
+        self.along = along
+
+    def forward(self, x):
+        if self.along is None:
+            return x + self.table
+        return x + (self.table[:, : x.size(1)] if self.along else self.table[: x.size(0)])
+
+
+@pytest.mark.parametrize(
+    ("positions", "shape"),
+    [
+        (Positions(1, 500, 24, along=1), (2, 16, 24)),
+        (Positions(500, 1, 24, along=0), (2, 16, 24)),
+        (Positions(1, 36, 24, along=None), (2, 36, 24)),
+        (Positions(20, 20, along=None), (2, 3, 20, 20)),
+    ],
+)
+def test_what_meets_a_table_of_vectors_is_a_sequence(positions, shape):
+    assert fed(positions).args[0].shape == shape

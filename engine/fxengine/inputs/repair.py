@@ -40,6 +40,7 @@ _ALONE = 0.3
 _LARGEST_LEVEL, _LARGEST_VOLUME, _SMALLEST_LEVEL = 64, 16, 4
 """The sides of the first of several pictures, or volumes, of features, and of the last where there are many."""
 
+_OF_PICTURES = 4
 _OF_VOLUMES = 5
 """How many dimensions a batch of volumes has."""
 
@@ -414,6 +415,8 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
     """Two tensors that should broadcast, or be joined: bring the input's one to the size of the other."""
     for (first, first_places), (second, second_places) in _pairs(operation.tensors, operation.sources):
         yield from _levelled(moves, first, second)
+        yield from _in_sequence(moves, first, first_places, second if not second_places else None)
+        yield from _in_sequence(moves, second, second_places, first if not first_places else None)
         for back, (a, b) in enumerate(zip(reversed(first.shape), reversed(second.shape), strict=False), 1):
             if a == b or 1 in {a, b} or first_places == second_places:
                 continue
@@ -460,6 +463,22 @@ def _levelled(moves: Moves, first: Tensor, second: Tensor) -> Iterator[Change]:
                 place: _with_sides(part, side) for (place, part), side in zip(levels.items(), order, strict=True)
             }
             yield moves.change(smaller, 0.05 + 0.2 * cost)
+
+
+def _in_sequence(moves: Moves, given: Tensor, places: Sources, table: Tensor | None) -> Iterator[Change]:
+    """A picture that nothing was done to, and that meets a table of vectors: a sequence of such, as of positions.
+
+    The table has as many as there are steps, or is cut to that. A whole one without a batch may be of pixels.
+    """
+    if table is None or table.dim() not in {2, 3} or given.dim() < _OF_PICTURES:
+        return
+    *others, steps, width = table.shape
+    is_cut = steps in {1, *given.shape[:2]} and {*others} <= {1, *given.shape[:2]}
+    if width in {1, given.shape[-1]} or not (is_cut or others == [1]):
+        return
+    for place, recipe in moves.among(places):
+        if recipe.shape == given.shape:
+            yield moves.reshape(place, (BATCH, moves.clues.lengths[0] if is_cut else steps, width), 0.05)
 
 
 def _with_sides(part: TensorRecipe, side: int) -> TensorRecipe:
