@@ -30,10 +30,8 @@ def unguarded() -> types.TracebackType | None:
         if not path.startswith("<frozen"):
             # A module may be executed statement by statement, without the handlers that stand around them.
             may_catch = frame.f_code.co_exceptiontable or frame.f_code.co_name == "<module>"
-            text = "".join(linecache.getlines(path))
             uses = _nothing if "site-packages" in path else ast.walk
-            guarded = _guarded(text, itself=_is_executed(frame), uses=uses) if may_catch else ()
-            if any(first <= line <= last for first, last in guarded):
+            if may_catch and _stands_in_guarded(path, line, itself=_is_executed(frame), uses=uses):
                 return None
             way = types.TracebackType(way, frame, frame.f_lasti, line)
         frame = frame.f_back
@@ -42,19 +40,17 @@ def unguarded() -> types.TracebackType | None:
 
 def is_prepared(frame: types.FrameType) -> bool:
     """Whether code catches that what it does right now fails for want of something."""
-    text = "".join(linecache.getlines(frame.f_code.co_filename)) if frame.f_code.co_exceptiontable else ""
-    return any(first <= frame.f_lineno <= last for first, last in _guarded(text, itself=False, uses=_nothing))
+    code = frame.f_code
+    may_catch = bool(code.co_exceptiontable)
+    return may_catch and _stands_in_guarded(code.co_filename, frame.f_lineno, itself=False, uses=_nothing)
 
 
 def is_caught(way: types.TracebackType | None) -> bool:
     """Whether another file than the one that is executed catches that what a way leads to cannot be imported."""
     while way is not None:
-        frame = way.tb_frame
-        if not _is_executed(frame):
-            text = "".join(linecache.getlines(frame.f_code.co_filename))
-            guarded = _guarded(text, itself=False, uses=_at_import)
-            if any(first <= way.tb_lineno <= last for first, last in guarded):
-                return True
+        path = way.tb_frame.f_code.co_filename
+        if not _is_executed(way.tb_frame) and _stands_in_guarded(path, way.tb_lineno, itself=False, uses=_at_import):
+            return True
         way = way.tb_next
     return False
 
@@ -62,6 +58,12 @@ def is_caught(way: types.TracebackType | None) -> bool:
 def _is_executed(frame: types.FrameType) -> bool:
     """Whether a frame is that of the file which is executed here, and not of what that imports."""
     return frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(_OURS)
+
+
+def _stands_in_guarded(path: str, line: int, *, itself: bool, uses: Callable[[ast.Module], Iterable[ast.AST]]) -> bool:
+    """Whether a line of a file is one in which it catches that something cannot be imported."""
+    text = "".join(linecache.getlines(path))
+    return any(first <= line <= last for first, last in _guarded(text, itself=itself, uses=uses))
 
 
 @lru_cache(maxsize=256)

@@ -237,17 +237,7 @@ class Reporter:
         """
         error = missing.error
         more = ", ".join(f"`{each.name}`" for each in others)
-        if error is not None and missing.is_caught:
-            return self.problem(
-                ImportFailed,
-                f"`{missing.name}` {f'and {more} are' if more else 'is'} not installed in this Python",
-                self._at(missing.node),
-                severity="information",
-                explanation="what is imported here does without; models that need it were traced with single steps of"
-                " the graph in its place, whose shapes are not known",
-                related=self._elsewhere(error, user_frames(error)),
-            )
-        if error is not None:
+        if error is not None and not missing.is_caught:
             return self.problem(
                 ImportFailed,
                 f"{described(error)}; nor is there {more}" if more else described(error),
@@ -257,12 +247,19 @@ class Reporter:
                 original=described(error),
                 related=self._elsewhere(error, user_frames(error)),
             )
+        does_without = (
+            "what is imported here does without; models that need it were traced with single steps of the graph in its"
+            " place, whose shapes are not known"
+        )
         return self.problem(
             ImportFailed,
             f"`{missing.name}` {f'and {more} are' if more else 'is'} not installed in this Python",
             self._at(missing.node),
-            severity="warning",
-            explanation="no model of this file needs it, so they are traced without it",
+            severity="warning" if error is None else "information",
+            explanation="no model of this file needs it, so they are traced without it"
+            if error is None
+            else does_without,
+            related=() if error is None else self._elsewhere(error, user_frames(error)),
         )
 
     def not_built(self, target: TraceTarget, unbuilt: Unbuilt) -> Problem:

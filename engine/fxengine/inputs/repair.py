@@ -40,9 +40,8 @@ _ALONE = 0.3
 _LARGEST_LEVEL, _LARGEST_VOLUME, _SMALLEST_LEVEL = 64, 16, 4
 """The sides of the first of several pictures, or volumes, of features, and of the last where there are many."""
 
-_OF_PICTURES = 4
-_OF_VOLUMES = 5
-"""How many dimensions a batch of volumes has."""
+_OF_PICTURES, _OF_VOLUMES = 4, 5
+"""How many dimensions a batch of pictures has, and one of volumes."""
 
 _TIMES = ({2.0}, {4.0}, {8.0})
 """How many times as large pictures of features are as those of other levels."""
