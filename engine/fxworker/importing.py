@@ -4,6 +4,7 @@ A file may import, through ten other modules, a package that only its data loadi
 stand-in (`absent`); one that the code guards itself, as in `try: import xformers`, fails as it is meant to (`guarded`).
 """
 
+import abc
 import ast
 import builtins
 import contextlib
@@ -60,6 +61,7 @@ class StandIns(Loader):
                 leave_unscripted()
                 _leave_warnings()
                 _leave_dispatch()
+                _leave_abstract()
             ABSENCES.names.add(fullname)
             ABSENCES.found.append(not_found(fullname).with_traceback(way))
         spec = ModuleSpec(fullname, self, is_package=True)
@@ -150,6 +152,17 @@ def _leave_dispatch() -> None:
         return found
 
     functools.singledispatch = singledispatch
+
+
+def _leave_abstract() -> None:
+    """Let abstract classes leave out the classes that are absent of those that count as theirs."""
+    original = abc.ABCMeta.register
+
+    @functools.wraps(original)
+    def register(cls: abc.ABCMeta, subclass: Any) -> Any:
+        return subclass if is_stand_in(subclass) else original(cls, subclass)
+
+    abc.ABCMeta.register = register
 
 
 _STAND_INS: Final = StandIns()

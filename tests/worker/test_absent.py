@@ -481,6 +481,18 @@ def test_functions_that_tell_classes_apart_leave_out_those_of_it(tmp_path):
     assert [module.Coder().code(1), module.Coder().code("")] == ["any", "text"]
 
 
+def test_an_abstract_class_leaves_out_those_of_it(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import no_such_thing\nfrom abc import ABC\n"
+        "class Encoder(ABC): ...\n"
+        "Encoder.register(no_such_thing.Pieces)\nEncoder.register(str)\n",
+    )
+    assert issubclass(str, module.Encoder)
+    with pytest.raises(TypeError, match="Can only register classes"):
+        module.Encoder.register(1)
+
+
 REGISTRY = """
 import no_such_thing
 TABLE, NAMES = {}, set()
