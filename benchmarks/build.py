@@ -140,18 +140,29 @@ def forwards(text: str) -> Iterator[str]:
             tree = ast.parse(text)
         except SyntaxError:
             return
+    plain = _plain(tree)
     waiting: list[tuple[ast.AST, str]] = [(tree, "")]
     while waiting:
         around, prefix = waiting.pop()
         for node in ast.iter_child_nodes(around):
             inner = prefix
             if isinstance(node, ast.ClassDef):
-                if node.bases and any(map(_is_forward, node.body)) and not any(map(_is_left_to_others, node.body)):
+                forward = any(map(_is_forward, node.body)) and not any(map(_is_left_to_others, node.body))
+                if forward and node.name not in plain:
                     yield prefix + node.name
                 inner = f"{prefix}{node.name}."
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 inner = f"{prefix}{node.name}.<locals>."
             waiting.append((node, inner))
+
+
+def _plain(tree: ast.Module) -> set[str]:
+    """The classes of a file that derive from nothing that could be a module, written after what they derive from."""
+    plain = {"object", "ABC", "abc.ABC"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and all(ast.unparse(base) in plain for base in node.bases):
+            plain.add(node.name)
+    return plain
 
 
 def _is_forward(node: ast.stmt) -> bool:

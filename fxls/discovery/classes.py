@@ -132,9 +132,21 @@ def _candidate(
         elif statement.name == "forward" and not ("staticmethod" in decorators and _takes_context(statement)):
             forward = function_of(statement, lines, method=True)
             abstract = abstract or _left_to_subclasses(statement)
-    written = (dotted(each.value if isinstance(each, ast.Subscript) else each) for each in node.bases)
+    written = (dotted(choice) for each in node.bases for choice in _choices(each))
     bases = tuple(_resolved(names.own(each), qualname, nodes) for each in written)
     return _Candidate(qualname, node, bases, init, forward, abstract)
+
+
+def _choices(base: ast.expr) -> Iterator[ast.expr]:
+    """Yield what a base may be, without parameters: both of `nn.Module if has_torch else object`."""
+    match base:
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from _choices(body)
+            yield from _choices(orelse)
+        case ast.Subscript(value=value):
+            yield value
+        case _:
+            yield base
 
 
 def _takes_context(function: ast.FunctionDef) -> bool:

@@ -87,18 +87,27 @@ def names_of(tree: ast.Module) -> Names:
                         starred.append(_STARRED.get(module, module))
                     else:
                         full[alias.asname or alias.name] = f"{module}.{alias.name}"
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name() | ast.Attribute() as value):
-                resolved = names.resolve(value)
-                if resolved and names.imported(dotted(value)):
-                    full[name] = resolved
-            case ast.Assign(
-                targets=[ast.Name(id=name)],
-                value=ast.Subscript(value=ast.Attribute(attr="modules"), slice=ast.Name(id="__name__")),
-            ):
-                full[name] = ""
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                meant = _meant(value, names)
+                if meant is not None:
+                    full[name] = meant
             case _:
                 pass
     return Names(full, tuple(starred))
+
+
+def _meant(value: ast.expr, names: Names) -> str | None:
+    """Return the full name of what a value is that gets another name, None for one that is made there."""
+    match value:
+        case ast.Name() | ast.Attribute():
+            return (names.resolve(value) or None) if names.imported(dotted(value)) else None
+        case ast.Subscript(value=ast.Attribute(attr="modules"), slice=ast.Name(id="__name__")):
+            return ""
+        case ast.Call(func=function, args=[ast.Constant(value=str(module)), *_]) if "import" in dotted(function):
+            # `nn = try_import("torch.nn")`
+            return module
+        case _:
+            return None
 
 
 def module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:

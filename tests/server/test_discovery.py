@@ -105,6 +105,14 @@ def test_aliases_are_seen_through():
     assert names("from torch.nn import *\nclass Net(Module):\n    def forward(self, x): return x\n") == ["Net"]
 
 
+def test_torch_may_be_there_or_not():
+    text = "from lib import try_import\nnn = try_import('torch.nn')\n"
+    assert names(
+        f"{text}class Net(nn.Module if nn is not None else object):\n    def forward(self, x): return x\n"
+    ) == ["Net"]
+    assert names(f"{text}class Net(dict if nn else object):\n    def forward(self, x): return x\n") == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
