@@ -35,6 +35,7 @@ from fxworker.lacking import (
     lacking_keyword,
     left_to_others,
     listed_in,
+    makers_beside,
     members_named,
     place_of,
     raised_within,
@@ -348,7 +349,10 @@ def _about_attribute(value: Any, name: str, words: tuple[str, ...], moments: Mom
     kind: Kind | None = "tensor" if is_moved else "mapping" if is_of_mappings else kind_of_attribute(name)
     records = () if is_of_mappings else (*heirs_with(type(value), name), *records_with(moments, name))
     owner = attributes_given(value)
-    told = Complaint(words, kind or "object", got, name, owner, records=records, kept=texts_of(value))
+    makers, others = makers_beside(value, name)
+    kept = (*texts_of(value), *makers)
+    values = tuple(others[:MOST_VALUES])
+    told = Complaint(words, kind or "object", got, name, owner, records=records, kept=kept, values=values)
     return _placed(told, moments, value if owner is not None else None)
 
 

@@ -162,7 +162,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             ("64", "8", "4"),
         ),
         (
-            r"(model|backbone|encoder|base_model|timm|arch|net)_?(name|type|arch|variant)|arch(itecture)?|variant",
+            r"(\w+_)?(model|backbone|encoder|timm|arch|net)_?(name|type|arch|variant)|arch(itecture)?|variant",
             (
                 "'resnet18'",
                 "'bert-base-uncased'",

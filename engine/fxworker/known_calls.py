@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from torch import Tensor
+
 from fxworker.bindings import Bindings
 from fxworker.choices import is_number
 from fxworker.conventions import usual_values
@@ -31,6 +33,9 @@ _MAKING: Final = frozenset({*_CONVERTING, *(each.rpartition(".")[2] for each in 
 
 _SIZED: Final = re.compile(r"torch\.(ones|zeros|empty|rand|randn|linspace|logspace|arange)|\w+\.new_(ones|zeros|empty)")
 """Functions whose arguments are sizes, where they are several."""
+
+_SHAPE: Final = re.compile(r"shape|size|dims")
+"""What functions have in their names that may give several sizes."""
 
 _OPENING: Final = re.compile(r"(io\.)?open|(np|numpy)\.(load|loadtxt|genfromtxt)|torch\.load|(h5py|zipfile)\.\w*File")
 """Functions whose first argument is a file."""
@@ -143,7 +148,7 @@ def note_numbers(generator: ast.comprehension, parts: list[ast.expr], names: Bin
 
 def note_computed(call: ast.Call, name: str, names: Bindings) -> None:
     """Note that what is computed with has items, where the result is what a tensor is made of; and what are sizes."""
-    if _SIZED.fullmatch(name) and len(call.args) > 1:
+    if _SIZED.fullmatch(name) and (len(call.args) > 1 or any(map(_is_given_number, call.args))):
         for path in filter(None, map(names.path, call.args)):
             names.use(path).note("number")
     if name.endswith("Embedding") and call.args and isinstance(call.args[0], ast.BinOp):
@@ -159,6 +164,15 @@ def note_computed(call: ast.Call, name: str, names: Bindings) -> None:
     if name.endswith(_OF_ITEMS) and len(call.args) == 1 and isinstance(call.args[0], ast.BinOp):
         for path in filter(None, map(names.path, _operands(call.args[0]))):
             names.use(path).note("tensor")
+
+
+def _is_given_number(node: ast.expr) -> bool:
+    """Whether something is what a method of an object's own gives that is not said to be a shape."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return not hasattr(Tensor, name) and _SHAPE.search(name) is None
+        case _:
+            return False
 
 
 def note_kept(call: ast.Call, names: Bindings) -> None:

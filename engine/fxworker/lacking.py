@@ -14,6 +14,7 @@ import operator
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, Final, TypeAlias
@@ -417,6 +418,31 @@ def texts_of(value: Any) -> tuple[str, ...]:
         return ()
     own = attribute_of(value, "__dict__")
     return tuple(repr(each) for each in own.values() if isinstance(each, str) and each) if type(own) is dict else ()
+
+
+def makers_beside(made: Any, name: str) -> tuple[list[str], list[str]]:
+    """Return which functions beside what made a model make one of its class, and which one with an attribute.
+
+    Both are texts that `getattr(torchvision.models, arch)` may have been given.
+    """
+    cls = type(made)
+    package = sys.modules.get(cls.__module__.rpartition(".")[0])
+    if not isinstance(made, nn.Module) or package is None or cls.__module__.startswith("torch."):
+        return [], []
+    kinds = {repr(each): _made_by(function) for each, function in vars(package).items() if inspect.isfunction(function)}
+    same = [each for each, kind in kinds.items() if kind is cls]
+    others = [each for each, kind in kinds.items() if kind is not None and is_assigned(kind, name)]
+    # The class that most of them make is the best known one, but for what everybody knows.
+    usual, known = usual_values("arch"), Counter(kinds.values())
+    others.sort(key=lambda each: (each not in usual, -known[kinds[each]]))
+    return same, others if same else []
+
+
+def _made_by(function: FunctionType) -> type[nn.Module] | None:
+    """Return the class of models that a function says it returns, None for another function."""
+    said = inspect.get_annotations(function).get("return")
+    said = inspect.unwrap(function).__globals__.get(said) if isinstance(said, str) else said
+    return said if isinstance(said, type) and issubclass(said, nn.Module) else None
 
 
 def _is_project(module: str) -> bool:

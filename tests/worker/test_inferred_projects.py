@@ -47,6 +47,13 @@ class Rescaled(nn.Module):
         self.scale = torch.FloatTensor((env.action_space.high - env.action_space.low) / 2.0)
 
 
+class Cloned(nn.Module):
+    def __init__(self, readout: nn.Module):
+        super().__init__()
+        self.readout = readout
+        self.alpha = nn.Parameter(torch.ones(self.readout.number_of_neurons()))
+
+
 class Pool(nn.Module):
     def __init__(self, width=4, pool=False, size=8):
         super().__init__()
@@ -213,6 +220,11 @@ def scope() -> dict:
             9,
         ),
         (Causal, "Causal(input_shape=(3,), names=('a', 'b'))", 8),
+        (
+            Cloned,
+            "Cloned(readout=type('Module', (torch.nn.Identity,), {'number_of_neurons': lambda *_, **__: 2})())",
+            3,
+        ),
         (Positioned, "Positioned(encoding=SimpleNamespace(grid=64))", 1),
         (Contrastive, "Contrastive(width=64, backbone='', backbone_args={}, lars=False, optimizer='')", 2),
         (Keyed, "Keyed(width=64, depth=2)", 2),

@@ -217,3 +217,26 @@ def test_what_is_annotated_with_a_class_of_modules_is_no_number(tmp_path):
     result = Search("Wrapper", scope["Wrapper"], scope, attempt).run()
     assert result is not None
     assert result[0] == "Wrapper(transformer_layers=shop.parts.Wheel())"
+
+
+@pytest.mark.usefixtures("imports_undone")
+def test_another_model_of_a_package_is_taken_if_the_first_lacks_something(tmp_path):
+    (tmp_path / "zoo").mkdir()
+    cats = [f"cat{at}" for at in range(12)]
+    (tmp_path / "zoo" / "__init__.py").write_text("from zoo.cats import *\nfrom zoo.dogs import *\n")
+    for kind, layer, makers in (("Cat", "claws", cats), ("Dog", "nose", ["collie", "dog"])):
+        (tmp_path / "zoo" / f"{kind.lower()}s.py").write_text(
+            f"from torch import nn\nclass {kind}(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            f"        self.{layer} = nn.Linear(4, 4)\n"
+            + "".join(f"def {each}() -> {kind}:\n    return {kind}()\n" for each in makers)
+        )
+    (tmp_path / "sniffing.py").write_text(
+        "import zoo\nfrom torch import nn\n"
+        "class Sniffing(nn.Module):\n"
+        "    def __init__(self, pet):\n        super().__init__()\n"
+        "        self.nose = zoo.__dict__[pet]().nose\n"
+    )
+    scope = vars(importlib.import_module("sniffing"))
+    result = Search("Sniffing", scope["Sniffing"], scope, attempt).run()
+    assert result is not None
+    assert result[0] == "Sniffing(pet='collie')"
