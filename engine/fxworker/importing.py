@@ -27,6 +27,7 @@ from fxworker.absent import AbsentModule, beside, is_stand_in
 from fxworker.broken import are_still_broken, is_broken, is_installed, may_lack, package_of, without_broken
 from fxworker.callers import is_constructing
 from fxworker.checking import without_check
+from fxworker.circular import entered_elsewhere
 from fxworker.compiling import leave_unscripted
 from fxworker.guarded import unguarded
 from fxworker.imported import attributes_of, file_of
@@ -187,15 +188,17 @@ def importing(work: Callable[[], object]) -> list[ImportError]:
 
 def _whole(work: Callable[[], object]) -> None:
     """Import something, again as often as what its code asks for can be supplied."""
-    registered_anew(lambda: _with_decorators(lambda: with_stars(work)))
+    registered_anew(lambda: _unhindered(lambda: with_stars(work)))
 
 
-def _with_decorators(work: Callable[[], object]) -> None:
-    """Import something, again where decorators stand in the way: those of absent packages, or for want of such.
+def _unhindered(work: Callable[[], object]) -> None:
+    """Import something, again where a circle is in the way, or decorators are, of absent packages or for want of such.
 
     The former may give functions attributes that code asks them for.
     """
-    again(work, lambda error: _is_of_decorated(error) or without_check(error), _MOST_REFUSALS)
+    again(
+        work, lambda error: _is_of_decorated(error) or without_check(error) or entered_elsewhere(error), _MOST_REFUSALS
+    )
 
 
 def _is_of_decorated(error: Exception) -> bool:
