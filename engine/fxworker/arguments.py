@@ -21,6 +21,7 @@ from fxworker.choices import Group, Value, written
 from fxworker.packages import with_packages
 from fxworker.patience import OutOfPatience, patience, worked
 from fxworker.proposing import Proposals
+from fxworker.readings import numbers_refused
 from fxworker.refitting import Misfit, Refitting
 from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.stock import is_stand_in
@@ -178,7 +179,7 @@ class Search:
         try:
             code = compile(expression, EXPRESSION, "eval")
             names = with_packages(code, self._scope)
-            with patience(self._patience):
+            with patience(self._patience), numbers_refused():
                 root = self._attempt(lambda: eval(code, names))  # noqa: S307 — Literals and classes of the file.
         except BaseException as error:  # noqa: BLE001 — User code raises whatever it likes.
             return None, error

@@ -7,10 +7,12 @@ Noted is what Python's own functions open. An audit hook would hear of every way
 tenth: the interpreter tells it of each frame that is looked at, too.
 """
 
+import contextlib
 import functools
 import io
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final
 
 from fxworker import tampering
@@ -28,7 +30,7 @@ _written: Final = set[str]()
 def note_below(folders: Iterable[str]) -> None:
     """Note from now on, in this process and those that are forked from it, which files in these folders are opened."""
     if not _folders:
-        io.open = _Noted(io.open, _opened)
+        io.open = _NotedOpen(io.open, _opened)
         tampering.expect("open", io.open)
         os.open = _Noted(os.open, _opened_by_number)
         os.rename = _Noted(os.rename, _renamed)
@@ -64,6 +66,36 @@ class _Noted:
         result = self._original(*args, **kwargs)
         self._note(*args, **kwargs)
         return result
+
+
+class _Numbers:
+    """Whether code opens no file by a number now. Mutable; one in a process."""
+
+    refused = 0
+
+
+_NUMBERS: Final = _Numbers()
+
+
+@contextlib.contextmanager
+def numbers_refused() -> Generator[None]:
+    """Let code open no file by a number in the body: one that was made up is that of a file which is not its own."""
+    _NUMBERS.refused += 1
+    try:
+        yield
+    finally:
+        _NUMBERS.refused -= 1
+
+
+class _NotedOpen(_Noted):
+    """`open`: it would close what it was given the number of."""
+
+    def __call__(self, file: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(file) is int and _NUMBERS.refused:
+            caller = str(sys._getframe(1).f_globals.get("__name__"))
+            if caller.partition(".")[0] not in sys.stdlib_module_names:
+                raise TypeError("expected str, bytes or os.PathLike object, not int")
+        return super().__call__(file, *args, **kwargs)
 
 
 def _opened(file: object, mode: str = "r", *_args: object, **_kwargs: object) -> None:

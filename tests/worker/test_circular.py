@@ -36,5 +36,5 @@ def test_one_that_closes_nowhere_is_told(tmp_path):
     (tmp_path / "round" / "__init__.py").write_text("")
     (tmp_path / "round" / "model.py").write_text(MODEL)
     (tmp_path / "round" / "helpers.py").write_text(HELPERS.format(around="model"))
-    with pytest.raises(ImportError, match="cannot import name 'Base' from partially initialized module 'round.model'"):
+    with pytest.raises(ImportError, match="'Base' from partially initialized"):
         importing(lambda: importlib.import_module("round.model"))

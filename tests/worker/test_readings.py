@@ -1,7 +1,16 @@
 """What a trace follows from besides modules: the files that the project's code opens to read."""
 
+import io
+import os
 import time
+from functools import partial
 
+import pytest
+from torch import nn
+
+from fxworker import readings, tampering
+from fxworker.arguments import Search
+from fxworker.building import attempt
 from tests.worker.harness import of
 
 NET = """\
@@ -70,3 +79,36 @@ def test_what_is_written_as_well_is_no_reason_to_trace_again(worker, model, tmp_
     report = worker.trace(model(text))
     assert (kept.read_text(), moved.read_text()) == ("1", "1")
     assert report.dependencies == (str(tmp_path / "sizes.json"),)
+
+
+class Counting(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(len(_read(width)), 4)
+
+
+def _read(name):
+    with open(name) as file:  # noqa: PTH123 — As user code does.
+        return file.read()
+
+
+@pytest.fixture
+def noting(monkeypatch, tmp_path):
+    for module, name in ((io, "open"), (os, "open"), (os, "rename"), (os, "replace")):
+        monkeypatch.setattr(module, name, getattr(module, name))
+    monkeypatch.setattr(readings, "_folders", [])
+    before = io.open
+    readings.note_below([str(tmp_path)])
+    yield
+    tampering.expect("open", before)
+
+
+@pytest.mark.usefixtures("noting")
+def test_no_file_is_closed_by_a_number_that_was_made_up(tmp_path):
+    held = os.dup2(os.open(os.devnull, os.O_RDONLY), 64)
+    search = Search("Counting", Counting, globals(), partial(attempt, real=False))
+    search.run()
+    os.close(held)  # It is still there.
+    with os.fdopen(os.open(tmp_path / "words", os.O_WRONLY | os.O_CREAT), "w") as stream:
+        stream.write("a b")
+    assert _read(str(tmp_path / "words")) == "a b"
