@@ -258,11 +258,30 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
 
     Raises:
         BaseException: What it raises on the meta device, or otherwise if that speaks of the device, unless it can be
-            built otherwise.
+            built otherwise; TypeError for a model with a module that has no hash.
     """
     with without_devices(is_asserted), arrays_are_made(is_array):
         building = partial(_with_what_is_absent, partial(_attempted, build_it, real=real))
-        return with_calls_left_out(lambda: with_arguments_supplied(building, attempt))
+        built = with_calls_left_out(lambda: with_arguments_supplied(building, attempt))
+    _walk_through(built)
+    return built
+
+
+def _walk_through(built: Any) -> None:
+    """Raise what torch would of a model whose modules cannot be told apart, such as one with a `weakref.proxy`."""
+    found = set[nn.Module]()
+    pending = [("", built)] if isinstance(built, nn.Module) else []
+    while pending:
+        path, module = pending.pop()
+        try:
+            is_known = module in found
+        except TypeError as error:
+            told = f"`{path}` is a module without a hash" if path else "the model has no hash"
+            raise TypeError(f"{text_of(error)}: {told}, which `parameters()` and a trace need") from None
+        if not is_known:
+            found.add(module)
+            before = f"{path}." if path else ""
+            pending += [(before + name, each) for name, each in module._modules.items() if each is not None]
 
 
 def _with_what_is_absent(build_it: Callable[[], Any]) -> Any:

@@ -160,7 +160,10 @@ def complaint_of(error: BaseException) -> Complaint:
     """Return what an exception says."""
     error = raised_within(error)
     moments = list(moments_through(error.__traceback__))
-    told = _read(error, moments)
+    try:
+        told = _read(error, moments)
+    except Exception:  # noqa: BLE001 — What is looked at is the user's, and may raise whatever it is asked.
+        told = Complaint()
     prefixes = tuple(prefixes_in(moments)) if told.missing or told.lacks else ()
     return replace(told, at=place_refused(error, moments, told.got), prefixes=prefixes)
 

@@ -359,6 +359,26 @@ def test_code_that_fails_where_it_is_asked_something_is_told_on_its_line(worker,
     assert "1 / 0" in text.split("\n")[problem.location.span.line - 1]
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("self.parent = weakref.proxy(Parent())", "weakly-referenced object no longer exists"),
+        ("self.parent = weakref.proxy(PARENT)", "'weakref.CallableProxyType': `parent` is a module without a hash"),
+        ("self.parent = Equal()", "'Equal': `parent` is a module without a hash"),
+    ],
+)
+def test_a_model_whose_modules_cannot_be_told_apart_is_told_alone(worker, model, body, told):
+    source = net(body, top="import weakref\n").replace(
+        "class Net(",
+        "class Parent(nn.Module):\n    def forward(self, x):\n        return x\n\n\nPARENT = Parent()\n\n\n"
+        "class Equal(Parent):\n    def __eq__(self, other):\n        return True\n\n\nclass Net(",
+    )
+    report = worker.trace(model(source))
+    (problem,) = of(report, "Net").problems
+    assert told in problem.message
+    assert of(report, "Parent").status == "complete"
+
+
 def test_a_fork_that_comes_back_answers_once(worker, model):
     path = model(net(forward="os.fork()"))
     assert worker.trace(path).status == "complete"
