@@ -122,6 +122,14 @@ def _attribute(path: str, name: str) -> Any:
     return _Absent(f"{path}.{name}") if kind is None else _exception(f"{path}.{name}", kind[1])
 
 
+def _kept_attribute(owner: Any, path: str, name: str) -> Any:
+    """Return an attribute of what stands for something by its full name, which is the same one every time."""
+    found = _attribute(path, name)
+    if type(found) is _Absent:
+        owner.__dict__[name] = found
+    return found
+
+
 @lru_cache(maxsize=256)
 def _exception(path: str, kind: str) -> type[Exception]:
     """Return a class of exceptions that nothing raises but the code itself: only such can be caught.
@@ -147,7 +155,7 @@ class AbsentModule(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         usual = handed_on(name) if name in ABSENCES.starred else None
-        return _attribute(self.__name__, name) if usual is None else usual
+        return _kept_attribute(self, self.__name__, name) if usual is None else usual
 
 
 class _AbsentBase:
@@ -278,7 +286,7 @@ class _Absent:
         return (self.__dict__["_path"],)
 
     def __getattr__(self, name: str) -> Any:
-        return _attribute(self.__dict__["_path"], name)
+        return _kept_attribute(self, self.__dict__["_path"], name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if (made := contained(self.__dict__["_path"], args, kwargs)) is not None:
