@@ -2,12 +2,13 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from fxls.discovery.index import Function, ModelClass
-from fxls.discovery.names import Names, blocks_of, every_statement, names_of
+from fxls.discovery.names import Names, blocks_of, every_statement, module_level, names_of
 from fxls.discovery.syntax import FunctionNode, dotted, first_line, function_of, is_main_guard, name_span, span_of
 from fxworker.misspelling import meant_as_forward
 from fxworker.wire import LOCALS
@@ -60,7 +61,8 @@ def module_classes(tree: ast.Module, names: Names, lines: list[str]) -> list[Fou
     """
     nodes = dict(_classes(tree.body, ""))
     names = _with_local_imports(names, nodes, tree)
-    candidates = {qualname: _candidate(qualname, node, names, lines, nodes) for qualname, node in nodes.items()}
+    resolve = partial(_resolved, nodes=nodes, made=_made(tree))
+    candidates = {qualname: _candidate(qualname, node, names, lines, resolve) for qualname, node in nodes.items()}
     modules: dict[str, bool] = {}
     for qualname in candidates:
         _judge(qualname, candidates, modules, names)
@@ -107,17 +109,31 @@ def _with_local_imports(names: Names, nodes: dict[str, ast.ClassDef], tree: ast.
     return Names({**local.full, **names.full}, tuple(dict.fromkeys((*names.starred, *local.starred))))
 
 
-def _resolved(base: str, qualname: str, nodes: dict[str, ast.ClassDef]) -> str:
-    """Return the qualified name of the class of the file that a base's name means, the name itself for another."""
+def _made(tree: ast.Module) -> set[str]:
+    """Return the names that a file gives to what its calls return: `Base = make_model(Encoder)`."""
+    return {
+        target.id
+        for statement in module_level(tree.body)
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _resolved(base: str, qualname: str, nodes: dict[str, ast.ClassDef], made: set[str]) -> str:
+    """Return the qualified name of the class of the file that a base's name means, the name itself for another.
+
+    What a call has made has none, as if the call were the base.
+    """
     parts = qualname.split(LOCALS)
     # A function does not see the names of a class around it.
     scopes = [qualname.rpartition(".")[0] + "."]
     scopes += [LOCALS.join(parts[:count]) + LOCALS for count in range(len(parts) - 1, 0, -1)]
-    return next((scope + base for scope in scopes if scope + base in nodes), base)
+    return next((scope + base for scope in scopes if scope + base in nodes), "" if base in made else base)
 
 
 def _candidate(
-    qualname: str, node: ast.ClassDef, names: Names, lines: list[str], nodes: dict[str, ast.ClassDef]
+    qualname: str, node: ast.ClassDef, names: Names, lines: list[str], resolve: Callable[[str, str], str]
 ) -> _Candidate:
     init: Function | None = None
     forward: Function | None = None
@@ -133,7 +149,7 @@ def _candidate(
             forward = function_of(statement, lines, method=True)
             abstract = abstract or _left_to_subclasses(statement)
     written = (dotted(choice) for each in node.bases for choice in _choices(each))
-    bases = tuple(_resolved(names.own(each), qualname, nodes) for each in written)
+    bases = tuple(resolve(names.own(each), qualname) for each in written)
     return _Candidate(qualname, node, bases, init, forward, abstract)
 
 

@@ -100,6 +100,12 @@ def test_a_name_of_the_files_own_module_is_seen_through():
     assert {each.qualname for each in discover("net.py", text).targets} == {"Part", "Net"}
 
 
+def test_a_base_may_be_what_a_call_returns():
+    text = "Base = make(layers)\nclass Net({}):\n    def forward(self, x): return x\n"
+    assert names(text.format("Base")) == names(text.format("make(layers)")) == ["Net"]
+    assert names("Base = make(layers)\nclass Net(Base): pass\n") == []
+
+
 def test_aliases_are_seen_through():
     assert names("Module = nn.Module\nclass Net(Module):\n    def forward(self, x): return x\n") == ["Net"]
     assert names("from torch.nn import *\nclass Net(Module):\n    def forward(self, x): return x\n") == ["Net"]
