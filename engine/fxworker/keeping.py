@@ -16,7 +16,7 @@ from fxengine.syntax import tree_of
 from fxworker.callers import calls_attribute
 from fxworker.conventions import is_configuration
 from fxworker.imported import file_of
-from fxworker.records import KEEPING, Options, arguments_of, entries_of
+from fxworker.records import KEEPING, Options, arguments_of, entries_of, inherited_by
 
 
 class AbsentBeside:
@@ -59,10 +59,13 @@ def _beside(self: Any, name: str) -> Any:
 def _keep_given(made: nn.Module, *args: Any, **_kwargs: Any) -> None:
     """Stand for a method of the base that keeps a configuration it is given, or else the arguments."""
     given = [each for each in map(entries_of, args) if isinstance(each, Mapping)]
+    saved = made.__dict__.setdefault("_saved", {})
     if len(given) == 1:
-        made.__dict__["_given"] = {**given[0]}
+        saved.update(given[0])
+        made.__dict__["_given"] = {**inherited_by(type(made)), **saved}
     else:
         _keep(made, sys._getframe(1).f_locals)
+        saved.update(made.__dict__["_given"])
 
 
 def _keep_arguments(made: nn.Module, *_args: Any, **_kwargs: Any) -> None:

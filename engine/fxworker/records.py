@@ -265,8 +265,12 @@ def arguments_of(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> di
     bound.apply_defaults()
     _, *found = bound.arguments.items()
     several = {name for name, each in signature.parameters.items() if each.kind is each.VAR_KEYWORD}
-    bases = [parameters_of(each) for each in cls.__mro__[-2:0:-1]]
-    inherited = {name: each.default for base in bases for name, each in base.items() if each.default is not each.empty}
-    return inherited | {
+    return inherited_by(cls) | {
         key: value for name, given in found for key, value in (given.items() if name in several else [(name, given)])
     }
+
+
+def inherited_by(cls: type) -> dict[str, Any]:
+    """Return what the constructors of a class's bases have by default."""
+    bases = [parameters_of(each) for each in cls.__mro__[-2:0:-1]]
+    return {name: each.default for base in bases for name, each in base.items() if each.default is not each.empty}

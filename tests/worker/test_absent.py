@@ -981,6 +981,25 @@ def test_a_base_keeps_the_configuration_that_it_is_given(tmp_path):
     assert net.hparams == {"code": 64, "lines": 64, "lr": 0.1}
 
 
+def test_a_base_keeps_what_it_is_given_beside_what_it_has(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import LightningModule, arguments_of\n"
+        "class Base(LightningModule):\n"
+        "    def __init__(self, loss='mse', steps=None, **more):\n"
+        "        super().__init__()\n        self.save_hyperparameters(dict(arguments_of(self).items()))\n"
+        "        if self.hparams.steps is None:\n            self.hparams.steps = 7\n"
+        "class Net(Base):\n"
+        "    def __init__(self, dim=4, **more):\n"
+        "        self.save_hyperparameters()\n        super().__init__(**more)\n"
+        "        self.fc = torch.nn.Linear(self.hparams.dim, self.hparams.steps)\n"
+        "    def forward(self, x): return self.fc(x)\n",
+    )
+    expression, net = Search("Net", module.Net, vars(module), attempt).run()
+    assert expression == "Net()"
+    assert net.hparams == {"dim": 4, "loss": "mse", "steps": 7}
+
+
 def test_classes_of_its_bases_add_its_text_to_their_own(tmp_path):
     module, _ = imported(
         tmp_path,
