@@ -293,6 +293,9 @@ class _Absent:
             return made
         if not ABSENCES.permissive:
             if not is_constructing(sys._getframe(1)):
+                known = namesake(self.__dict__["_path"].rpartition(".")[2])
+                if isinstance(known, types.FunctionType):
+                    return known(*args, **kwargs)  # What its name says it does anywhere.
                 raise ABSENCES.missing(self.__dict__["_path"])
             return self if is_dropped(sys._getframe(1)) else _given(self.__dict__["_path"], args, kwargs)
         if _META.search(self.__dict__["_path"]) is not None and tuple(map(type, args)) == (str, tuple, dict):

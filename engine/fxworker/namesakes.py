@@ -1,9 +1,9 @@
 """What a thing of an absent package is by its name: torch's layer of that name, one that hands on its input, a tuple.
 
 `FusedLayerNorm` is a layer norm, whoever has written it, a `DropPath` drops nothing where nothing is trained,
-`to_2tuple(7)` is `(7, 7)`, and `ifnone(None, 7)` is 7. A `Sequential` that is not torch's leaves out what is
-None: for that it was written. What a module hands on that imports everything for all others is known by its usual
-name: `nn`, `np`, `Optional`. Nothing else is concluded from names.
+`to_2tuple(7)` is `(7, 7)`, `ifnone(None, 7)` is 7, and `noop(x)` is `x`. A `Sequential` that is not torch's leaves out
+what is None: for that it was written. What a module hands on that imports everything for all others is known by its
+usual name: `nn`, `np`, `Optional`. Nothing else is concluded from names.
 """
 
 import pkgutil
@@ -26,6 +26,9 @@ _TUPLE: Final = re.compile(r"(?:to|make|as|_)?_?(\d)_?tuple")
 _DEFAULT: Final = re.compile(r"if_?none|default(_if_none|_to)?|(val|value)_or(_default)?")
 """What gives its first argument, or where that is None the second."""
 
+_NOTHING: Final = re.compile(r"no_?op")
+"""What gives its first argument as it is."""
+
 _LISTY: Final = re.compile(r"_?is_?(listy|list(_?like)?|list_or_tuple|tuple(_or_list)?)")
 """What tells whether something is a list or a tuple."""
 
@@ -39,7 +42,7 @@ _LAYERS: Final = re.compile(
 
 _USUAL: Final = {
     "torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "nnf": "torch.nn.functional", "np": "numpy",
-    "numpy": "numpy", "Tensor": "torch.Tensor", "Module": "torch.nn.Module", "Parameter": "torch.nn.Parameter",
+    "numpy": "numpy", "Tensor": "torch.Tensor", "Parameter": "torch.nn.Parameter",
     "Variable": "torch.autograd.Variable", "partial": "functools.partial", "OrderedDict": "collections.OrderedDict",
     "defaultdict": "collections.defaultdict", "deepcopy": "copy.deepcopy", "dataclass": "dataclasses.dataclass",
     "torchvision": "torchvision", "einops": "einops", "rearrange": "einops.rearrange", "einsum": "torch.einsum",
@@ -62,6 +65,8 @@ def namesake(name: str) -> Callable[..., Any] | None:
         return lambda value: tuple(value) if isinstance(value, tuple | list) else (value,) * count
     if _DEFAULT.fullmatch(name):
         return lambda value, default: default if value is None else value
+    if _NOTHING.fullmatch(name):
+        return lambda value=None, *_more, **_options: value
     if _LISTY.fullmatch(name):
         return lambda value: isinstance(value, list | tuple)
     if _CAMEL.fullmatch(name):

@@ -1085,6 +1085,22 @@ def test_everything_of_it_is_whatever_is_asked_for(tmp_path):
     assert not {"x", "y", "z", "_", "len"} & vars(module).keys()
 
 
+def test_what_functions_do_by_their_names_they_do_in_a_forward_too(tmp_path):
+    (tmp_path / "imports.py").write_text("import torch\nfrom torch import nn\nfrom no_such_thing.all import *\n")
+    module, _ = imported(
+        tmp_path,
+        "from imports import *\nfrom no_such_thing import ifnone, noop\n"
+        "class Net(Module):\n"
+        "    def __init__(self, width):\n"
+        "        self.fc = nn.Linear(width, width)\n        self.drop = noop\n"
+        "    def forward(self, x, y=None):\n        return self.drop(self.fc(x)) + ifnone(y, 1)\n",
+    )
+    net = module.Net(4)
+    x = torch.ones(2, 4)
+    assert torch.equal(net(x), net.fc(x) + 1)
+    assert fxengine.symbolic_trace(net).code.count("fc(x)") == 1
+
+
 def test_what_a_module_hands_on_that_imports_everything_is_known_by_its_usual_name(tmp_path):
     module, missing = imported(
         tmp_path,
