@@ -81,6 +81,9 @@ _NOT_IN_LIST: Final = re.compile(r"not in (?:list|tuple)$")
 _JOINED_TO_TUPLE: Final = re.compile(r"concatenate tuple|for \+: (?:'tuple' and '\w+'|'\w+' and 'tuple')")
 """What Python says of what is no tuple and was to be joined to one."""
 
+_ADDED_TO: Final = re.compile(r"can only concatenate (list|tuple) \(not \"(?:int|float)\"\)")
+"""What Python says of a list to which a number was added."""
+
 _LONGEST: Final = 32
 """How many items of a list may be wanted."""
 
@@ -398,10 +401,22 @@ def _about_kind(
             got = next((each for each in found.groups() if each), "")
             classes = (nn.Module,) if kind == "callable" else ()
             is_of_tuple = _JOINED_TO_TUPLE.search(text) is not None
+            if (added := _ADDED_TO.search(text)) is not None and _adds_number(error):
+                kind, got, is_of_tuple = "number", added[1], False
             return Complaint(words, kind, got, values=values, classes=classes, is_of_tuple=is_of_tuple)
     named = re.search(r"<class '([\w.]+)'>", text)
     got = named[1].rpartition(".")[2] if named is not None else ""
     return Complaint(words, said_kind(text), got, length=_length_in(tests, moments), values=values)
+
+
+def _adds_number(error: BaseException) -> bool:
+    """Whether what raised adds a number that is written there, `layers + 1`: the other side is the one to blame."""
+    moments = moments_of(error.__traceback__)
+    match nodes_around(moments[-1].path, moments[-1].source.span)[-1:] if moments else []:
+        case [ast.BinOp(right=ast.Constant(value=int() | float()))]:
+            return True
+        case _:
+            return False
 
 
 def _key_looked_up(error: TypeError, moments: Moments) -> str:

@@ -192,9 +192,19 @@ class Playing(nn.Module):
         self.fc = nn.Linear(self.layers(torch.zeros(1, c, h, w)).numel(), 4)
 
 
+class Encoding(nn.Module):
+    def __init__(self, units, encoders=1):
+        super().__init__()
+        if encoders == 1:
+            self.fc = nn.Linear(len([0] * (units + 1)), 4)
+        else:
+            self.fcs = nn.ModuleList(nn.Linear(units[at], 4) for at in range(encoders))
+
+
 @pytest.mark.parametrize(
     ("cls", "expression"),
     [
+        (Encoding, "Encoding(units=64)"),
         (Elements, ELEMENTS),
         (Labelled, LABELLED),
         (Captioning, f"Captioning(vocab=type('Called', (SimpleNamespace,), {{{CALLED}}})(start=64))"),
