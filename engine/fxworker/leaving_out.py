@@ -8,6 +8,7 @@ A call that may be there to make a part of the model is no such call, and fails 
 import ast
 import dis
 import inspect
+import re
 import types
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -33,6 +34,9 @@ _VALUES: Final = frozenset({"data", "weight", "bias", "grad", "requires_grad"})
 _MAKING: Final = frozenset({"setattr", "__setattr__", "__dict__", "add_module", "register_module", "register_buffer"})
 """Names of what gives an object a part, in the code of a function."""
 
+_CHECKSUM: Final = re.compile(r"md5|sha\d+|hexdigest|check_?sum", re.IGNORECASE)
+"""What is looked up by code that tells whether a file is the one that it should be."""
+
 _Result = TypeVar("_Result")
 
 
@@ -46,8 +50,11 @@ def with_calls_left_out(work: Callable[[], _Result]) -> _Result:
 
 
 def _is_for_want(error: BaseException | None) -> bool:
-    """Whether something failed for want of the network, a compiler, a place to write, or a package that is absent."""
-    if error is not None and kept_from(error):
+    """Whether something failed for want of the network, a compiler, a place to write, or a package that is absent.
+
+    What stands in for a file that was to be fetched is not the one that code expects which compares checksums.
+    """
+    if error is not None and (kept_from(error) or _compares_checksums(error)):
         return True
     seen = set[int]()
     while error is not None and id(error) not in seen:
@@ -57,6 +64,12 @@ def _is_for_want(error: BaseException | None) -> bool:
         seen.add(id(error))
         error = error.__cause__ or error.__context__
     return False
+
+
+def _compares_checksums(error: BaseException) -> bool:
+    """Whether the code that raised something looks at the checksum of a file."""
+    moments = moments_of(error.__traceback__)
+    return bool(moments) and any(map(_CHECKSUM.search, moments[-1].frame.f_code.co_names))
 
 
 def _leave_out(error: BaseException) -> bool:

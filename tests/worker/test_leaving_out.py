@@ -97,6 +97,35 @@ def test_a_function_of_a_module_in_a_package_is_left_out(worker, model):
     assert target.status == "complete"
 
 
+CHECKED = """
+import hashlib
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+        self.load()
+
+    def load(self):
+        self.fc.load_state_dict(torch.load(found("net.pt")))
+
+    def forward(self, x):
+        return self.fc(x)
+
+def found(path):
+    md5 = hashlib.md5(b"what stands in for it").hexdigest()
+    assert md5 == "d507d7349b931f0638a25a48a722f98a", md5
+    return path
+"""
+
+
+def test_what_loads_a_file_that_is_not_the_one_it_should_be_is_left_out(worker, model):
+    (target,) = worker.trace(model(CHECKED)).targets
+    assert target.status == "complete"
+
+
 @pytest.fixture
 def report(worker, model):
     model(WEIGHTS, "weights.py")
