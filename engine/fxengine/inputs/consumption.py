@@ -6,7 +6,6 @@ of the others both ways are read. What is not understood is a value of which not
 """
 
 import ast
-import builtins
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from fxengine.inputs.symbols import (
     Scope,
     compared,
     first_of,
+    inherited,
     is_plain,
     merged,
     of_python,
@@ -40,6 +40,7 @@ from fxengine.inputs.symbols import (
     rounds,
     still,
     truth,
+    variable,
 )
 from fxengine.source import is_user_file
 from fxengine.syntax import definition_of
@@ -104,12 +105,13 @@ def consumption(
         parameters = inspect.signature(bare).parameters
     except (TypeError, ValueError):
         return Consumption({}, ())
+    owner = root if isinstance(root, nn.Module) else getattr(root, "__self__", None)
     all_given, some_given = _Reader(clues), _Reader(clues)
     for reader, given in ((all_given, names), (some_given, passed)):
         scope: Scope = {}
         for name, parameter in parameters.items():
-            if name == "self" and isinstance(root, nn.Module):
-                scope[name] = root
+            if name == "self" and owner is not None:
+                scope[name] = owner
             elif name in names and name in given:
                 scope[name] = Given(name)
             elif parameter.default is None:
@@ -406,7 +408,7 @@ class _Body:
             case ast.Constant(value=value):
                 return value
             case ast.Name(id=name):
-                return self.scope[name] if name in self.scope else self._global(name)
+                return self.scope[name] if name in self.scope else variable(self.function, name)
             case ast.Attribute(value=base, attr=name):
                 return self._attribute(self.value(base), name)
             case ast.Subscript(value=base, slice=index):
@@ -452,16 +454,6 @@ class _Body:
                 return UNKNOWN
             case _:
                 return UNKNOWN
-
-    def _global(self, name: str) -> Any:
-        function = self.function
-        if name in function.__code__.co_freevars and function.__closure__:
-            cell = function.__closure__[function.__code__.co_freevars.index(name)]
-            try:
-                return cell.cell_contents
-            except ValueError:  # Not bound yet.
-                return UNKNOWN
-        return function.__globals__.get(name, getattr(builtins, name, UNKNOWN))
 
     def _attribute(self, base: Any, name: str) -> Any:
         self.reader.need(base)
@@ -529,7 +521,8 @@ class _Body:
         kwargs = {each.arg: self.value(each.value) for each in call.keywords if each.arg is not None}
         match call.func:
             case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[]), attr=name):
-                return self._call_code(self._inherited(name), args, kwargs)
+                owner = self.scope.get(next(iter(self.function.__code__.co_varnames), ""))
+                return self._call_code(inherited(owner, self.function, name), args, kwargs)
             case _:
                 pass
         if getattr(call.func, "attr", getattr(call.func, "id", "")) in COUNTING:
@@ -551,15 +544,6 @@ class _Body:
         if isinstance(function, nn.Module):
             return self.reader.call_module(function, args, kwargs)
         return self._call_code(function, args, kwargs)
-
-    def _inherited(self, name: str) -> Any:
-        """Return the method of a module that the function's own class inherits: `super().forward`."""
-        owner = self.scope.get(next(iter(self.function.__code__.co_varnames), ""))
-        lineage = type(owner).__mro__ if isinstance(owner, nn.Module) else ()
-        cls = self._global("__class__")
-        following = lineage[lineage.index(cls) + 1 :] if cls in lineage else ()
-        method = next((vars(each)[name] for each in following if name in vars(each)), None)
-        return MethodType(method, owner) if isinstance(method, FunctionType) else UNKNOWN
 
     def _arguments(self, expression: ast.expr) -> Iterator[Any]:
         """Yield what an expression among the arguments of a call passes; of an argument that is spread, one item."""

@@ -26,6 +26,7 @@ from fxengine.inputs.absences import absent_names, missing_names
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
 from fxengine.inputs.faults import is_fault
+from fxengine.inputs.handing import receiver
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.names import is_of_graph
 from fxengine.inputs.probe import Outcome, first_line, probe
@@ -36,7 +37,7 @@ from fxengine.inputs.repair import repairs
 from fxengine.inputs.signature import (
     Parameter,
     consumers,
-    parameters_of,
+    parameters_by,
     sibling_of,
     takes_keys,
     takes_names,
@@ -216,15 +217,16 @@ class _Search:
         self.root = root
         self.deadline = deadline
         self.hopeless = hopeless
-        self.parameters = parameters_of(root)
+        taker = receiver(root)
+        self.parameters = parameters_by(root, taker)
         self.takes_names = takes_names(root)
         self.clues = Clues(root if isinstance(root, nn.Module) else nn.Module())
         names = [parameter.name for parameter in self.parameters]
-        read = consumption(root, names, [parameter.name for parameter in self._passed()], self.clues)
+        read = consumption(taker, names, [parameter.name for parameter in self._passed()], self.clues)
         self.needed = read.needed
         self.wanted = wanted
         wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
-        said = patterns_said(root, names)
+        said = patterns_said(taker, names)
         propose = partial(
             Proposer,
             self.clues,
@@ -237,8 +239,8 @@ class _Search:
             flags=read.flags,
             shares=read.shares,
             unpacked=read.unpacked,
-            counted=counted(root),
-            lengths=lengths_said(root, names),
+            counted=counted(taker),
+            lengths=lengths_said(taker, names),
             attributes=read.attributes,
             keys=read.keys,
             of_graph=is_of_graph(names),

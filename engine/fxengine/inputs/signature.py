@@ -20,8 +20,8 @@ from fxengine.inputs.reading import may_be_none
 from fxengine.node import Node
 
 __all__ = [
-    "Parameter", "consumers", "is_tensor_type", "meant_by", "parameters_of", "sibling_of", "takes_keys",
-    "takes_names", "takes_none", "without_none",
+    "Parameter", "consumers", "is_tensor_type", "meant_by", "parameters_by", "parameters_of", "sibling_of",
+    "takes_keys", "takes_names", "takes_none", "without_none",
 ]  # fmt: skip
 
 _MAX_STEPS = 64
@@ -87,6 +87,16 @@ def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
         for parameter in signature.parameters.values()
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD
     ]
+
+
+def parameters_by(root: nn.Module | Callable[..., Any], taker: nn.Module | Callable[..., Any]) -> list[Parameter]:
+    """Return the parameters that can be passed to ``root``, those of what takes its ``*args`` in place of these."""
+    own = parameters_of(root)
+    if taker is root:
+        return own
+    taken = [each for each in parameters_of(taker) if takes_names(root) or not each.keyword_only]
+    names = {each.name for each in taken}
+    return [*taken, *(each for each in own if not each.variadic and each.name not in names)]
 
 
 def sibling_of(parameter: Parameter, others: Iterable[Parameter]) -> Parameter | None:

@@ -4,9 +4,11 @@ Nothing is run but Python's own questions about plain values.
 """
 
 import ast
+import builtins
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import FunctionType, MethodType
 from typing import Any, Final
 
 from torch import Tensor, nn
@@ -31,6 +33,7 @@ __all__ = [
     "Scope",
     "compared",
     "first_of",
+    "inherited",
     "is_plain",
     "merged",
     "of_python",
@@ -38,6 +41,7 @@ __all__ = [
     "rounds",
     "still",
     "truth",
+    "variable",
 ]
 
 MOST_ROUNDS: Final = 5
@@ -124,6 +128,26 @@ class _Rows:
     """What `zip` returns."""
 
     columns: tuple[Any, ...]
+
+
+def variable(function: FunctionType, name: str) -> Any:
+    """Return what a name that is not local to a function stands for there."""
+    if name in function.__code__.co_freevars and function.__closure__:
+        cell = function.__closure__[function.__code__.co_freevars.index(name)]
+        try:
+            return cell.cell_contents
+        except ValueError:  # Not bound yet.
+            return UNKNOWN
+    return function.__globals__.get(name, getattr(builtins, name, UNKNOWN))
+
+
+def inherited(owner: Any, function: FunctionType, name: str) -> Any:
+    """Return the method of a module that a function's own class inherits: `super().forward`."""
+    lineage = type(owner).__mro__ if isinstance(owner, nn.Module) else ()
+    cls = variable(function, "__class__")
+    following = lineage[lineage.index(cls) + 1 :] if cls in lineage else ()
+    method = next((vars(each)[name] for each in following if name in vars(each)), None)
+    return MethodType(method, owner) if isinstance(method, FunctionType) else UNKNOWN
 
 
 def of_python(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
