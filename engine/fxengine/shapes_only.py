@@ -76,7 +76,8 @@ _FILLED: Mapping[Callable[..., Any], int | None] = {
 }  # fmt: skip
 """What makes a tensor that has of another only the type, or the shape as well, and the number that it is full of."""
 
-_MOVES = frozenset({Tensor.to, Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.pin_memory})
+_CONVERSIONS = frozenset({Tensor.to, Tensor.type_as})
+_MOVES = _CONVERSIONS | {Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.pin_memory}
 _CPU = torch.device("cpu")
 
 
@@ -163,12 +164,12 @@ class ShapesOnly(TorchFunctionMode):
 
     def _move(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Change a tensor's type, but not where it lies."""
-        if func is not Tensor.to:
+        if func not in _CONVERSIONS:
             return args[0]
         wanted = [value for value in (*args[1:], *kwargs.values()) if isinstance(value, torch.dtype | Tensor)]
         dtypes = [value.dtype if isinstance(value, Tensor) else value for value in wanted]
         named = {key: value for key, value in kwargs.items() if key == "memory_format"}
-        return func(args[0], *dtypes, **named) if dtypes or named else args[0]
+        return args[0].to(*dtypes, **named) if dtypes or named else args[0]
 
     def _agree(
         self,

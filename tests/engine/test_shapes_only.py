@@ -186,6 +186,7 @@ def test_small_constants_keep_their_values():
     with ShapesOnly():
         x = meta(2, 5)
         assert torch.arange(x.shape[1], device=x.device).tolist() == [0, 1, 2, 3, 4]
+        assert torch.arange(3).type_as(x).tolist() == torch.arange(3).to(x).tolist() == [0.0, 1.0, 2.0]
         assert x.device == torch.device("cpu")
         assert torch.zeros(1 << 10, 1 << 10).shape == (1 << 10, 1 << 10)
 
