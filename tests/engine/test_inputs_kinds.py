@@ -155,6 +155,22 @@ def test_what_is_asserted_to_be_complex_is():
     assert fed(Spectral()).args[0].dtype is torch.complex64
 
 
+class Scored(nn.Module):
+    """Compares a noisy spectrum with another, which it calls as others call their classes."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Conv2d(4, 2, 3)
+
+    def forward(self, x, y):
+        return self.net(torch.cat([x.real, x.imag, y.real, y.imag], dim=1))
+
+
+def test_what_was_taken_for_classes_may_be_complex_like_what_is_beside_it():
+    inferred = fed(Scored())
+    assert [(each.shape[1], each.dtype) for each in inferred.args] == [(1, torch.complex64)] * 2
+
+
 class Precise(nn.Module):
     """All of it is as precise as the constructor says."""
 

@@ -506,3 +506,19 @@ def test_a_size_that_is_several_numbers_is_none_on_real_data_either():
     args, kwargs = materialize(found)
     assert found.complete
     assert Masked()(*args, **kwargs).isfinite().all()
+
+
+class Bag(nn.Module):
+    """Weighs a row of its table by each number of an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.EmbeddingBag(3, 8, mode="sum")
+
+    def forward(self, shares: Tensor):
+        places = torch.arange(shares.shape[1], device=shares.device).expand_as(shares)
+        return self.rows(places, per_sample_weights=shares)
+
+
+def test_a_bag_takes_no_more_numbers_than_it_has_rows():
+    assert fed(Bag()).args[0].shape[1] <= 3

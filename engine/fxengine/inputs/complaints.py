@@ -465,6 +465,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             _below,
             (
                 r"index (-?\d+) is out of bounds for dimension \d+ with size (\d+)",
+                r"takes value (-?\d+) which is not in the valid range \[0, (\d+)\)",
                 r"index (?:-?\d+ is )?out of (?:bounds|range)(?: in self)?(?:.*size (\d+))?",
                 r"out of bounds .*size (\d+)",
             ),

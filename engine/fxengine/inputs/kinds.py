@@ -105,10 +105,17 @@ def options(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
 
 
 def complex_numbers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    """``not implemented for tensors with non-complex dtypes``: complex numbers of the same shape."""
+    """``not implemented for tensors with non-complex dtypes``: complex numbers of the same shape.
+
+    What was taken for whole numbers is of the shape of others that are complex.
+    """
+    known = [recipe for _, recipe in moves.tensors() if recipe.dtype.is_complex]
     for place, recipe in moves.among(moves.suspects):
         if recipe.dtype.is_floating_point:
             yield moves.put(place, replace(recipe, fill="normal", dtype=torch.complex64), 0.3)
+        elif not recipe.dtype.is_complex:
+            like = next(iter(known), recipe)
+            yield moves.put(place, TensorRecipe(like.shape, dtype=torch.complex64), 0.3)
 
 
 def two_parts(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:

@@ -58,7 +58,7 @@ _EMBEDDING = frozenset({F.embedding, torch.embedding})
 _LOOKUPS = frozenset({
     torch.gather, Tensor.gather, torch.index_select, Tensor.index_select, torch.take_along_dim, Tensor.take_along_dim,
     torch.take, Tensor.take, Tensor.scatter, Tensor.scatter_, Tensor.index_add, Tensor.index_add_, F.one_hot,
-    F.cross_entropy, F.nll_loss, F.binary_cross_entropy,
+    F.cross_entropy, F.nll_loss, F.binary_cross_entropy, F.embedding_bag,
 })  # fmt: skip
 """What fails on integers that are too large, or numbers of another range, which only data can tell."""
 
