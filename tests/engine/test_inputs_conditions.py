@@ -405,3 +405,19 @@ def test_a_batch_of_one_is_given_where_it_is_asked_for(check):
     inferred = fed(OfOne(check))
     assert [each.shape[0] for each in inferred.args] == [1, 1]
     assert len(inferred.failures) == 1
+
+
+class Voices(nn.Module):
+    """Keeps how many examples there are as a tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = torch.tensor(6)
+
+    def forward(self, pitch: Tensor):
+        assert pitch.shape == (self.count,)
+        return pitch.unsqueeze(1)
+
+
+def test_a_size_that_is_asserted_may_be_a_tensor_of_one_number():
+    assert fed(Voices()).args[0].shape == (6,)

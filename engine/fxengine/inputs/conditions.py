@@ -3,13 +3,14 @@
 import ast
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import torch
 
 from fxengine.classification import Moment
+from fxengine.inputs.choosing import TABLES, chosen
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.frames import Frame
 from fxengine.inputs.moves import Change
@@ -45,6 +46,9 @@ _INVERSES: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
 
 _MOST_ITEMS: Final = 64
 """The most items that a list is given."""
+
+_MOST_OPTIONS: Final = 4
+"""How many of several numbers are tried."""
 
 _MOST_STEPS: Final = 6
 """How many definitions and operations are followed from a number to the inputs."""
@@ -239,8 +243,9 @@ class Conditions:
             yield from self._of_dtype(left, b)
         elif kind is ast.In and isinstance(a, str) and isinstance(b, dict):
             yield from self._with_key(b, a)
-        elif kind is ast.In and isinstance(b, tuple | list | set | dict):
-            yield from self._one_of(left, a, list(b)[:4])
+        elif kind is ast.In and isinstance(b, (tuple, list, set, *TABLES)):
+            yield from chosen(self.frame, left, b, self.cost + 0.1)
+            yield from self._sized_as(left, a, b)
         elif kind is ast.IsNot and b is None:
             yield from self._looked_up(left)
         elif kind is ast.Eq:
@@ -271,13 +276,9 @@ class Conditions:
         for cost, dtype in enumerate(each for each in options if isinstance(each, torch.dtype)):
             yield from self.moves.typed(self.frame.places(expression), dtype, self.cost + 0.1 + 0.1 * cost)
 
-    def _one_of(self, expression: ast.expr, value: Any, options: list[Any]) -> Iterator[Change]:
-        """Bring what an expression gives to one of several values."""
-        place = self.frame.constant_place(expression)
-        for cost, option in enumerate(options):
-            if place is not None and isinstance(option, str | int | float | bool):
-                yield self.moves.put(place, Constant(option), self.cost + 0.1 + 0.1 * cost)
-        for option in options:
+    def _sized_as(self, expression: ast.expr, value: Any, options: Iterable[Any]) -> Iterator[Change]:
+        """Bring a number that comes from the inputs to one of several."""
+        for option in itertools.islice(options, _MOST_OPTIONS):
             if type(value) is int and type(option) is int:
                 yield from self._number(expression, value, option)
 
@@ -320,11 +321,9 @@ class Conditions:
         elif type(value) is int and type(wanted) is int and value != wanted:
             yield from self._number(expression, value, wanted)
         elif isinstance(value, tuple | list) and isinstance(wanted, tuple | list):
-            yield from self._sizes(expression, list(value), list(wanted))
+            yield from self._sizes(expression, [*map(_number_in, value)], [*map(_number_in, wanted)])
         elif isinstance(wanted, str):
-            place = self.frame.constant_place(expression) or self.frame.place(value)
-            if place is not None:
-                yield self.moves.put(place, Constant(wanted), self.cost + 0.1)
+            yield from chosen(self.frame, expression, [wanted], self.cost + 0.1)
 
     def _sizes(self, expression: ast.expr, given: list[Any], wanted: list[Any]) -> Iterator[Change]:
         """Bring a shape, or a part of one, to another."""

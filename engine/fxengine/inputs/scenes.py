@@ -16,6 +16,7 @@ from torch import Size, Tensor, nn
 from fxengine.classification import Moment
 from fxengine.inputs.absences import missing_names, unbound_name
 from fxengine.inputs.annotations import of_one
+from fxengine.inputs.choosing import TABLES, chosen
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.conditions import Conditions, conditions, conditions_of, expression_nodes, function_around
 from fxengine.inputs.entries import missing_entries, missing_parts
@@ -285,7 +286,9 @@ class _Scene:
         value, key = self.frame.value(base), self.frame.value(index)
         place = self.frame.place(value)
         whole = self.frame.recipe(place) if place is not None else None
-        if isinstance(key, str) and place is not None:
+        if place is None and isinstance(value, TABLES) and isinstance(self.error, KeyError | TypeError):
+            yield from chosen(self.frame, index, value, self.cost)
+        elif isinstance(key, str) and place is not None:
             proposed = self.proposer.named(key)
             known = whole.items if isinstance(whole, Record) else ()
             others = [each for each in self._keys(base) if each not in dict(known)]
