@@ -483,6 +483,22 @@ def test_atoms_are_told_by_numbers():
     assert fed(Molecule()).expression == "torch.randn(16, 3), torch.randint(0, 100, (16,))"
 
 
+class Totals(nn.Module):
+    """Adds up what the atoms of each molecule weigh."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("masses", torch.linspace(1, 250, 100))
+
+    def forward(self, atom_types: Tensor, n_node: Tensor):
+        graphs = torch.arange(len(n_node), device=n_node.device).repeat_interleave(n_node)
+        return torch.zeros(len(n_node)).index_add(0, graphs, self.masses[atom_types])
+
+
+def test_how_many_nodes_graphs_have_are_as_many_as_there_are():
+    assert fed(Totals()).expression == "torch.randint(0, 100, (16,)), torch.full((2,), 8)"
+
+
 def test_a_picture_begins_with_a_point():
     model = nn.Sequential(nn.ConvTranspose2d(100, 32, 4, 1, 0), nn.BatchNorm2d(32), nn.ConvTranspose2d(32, 3, 4, 2, 1))
     assert fed(model).args[0].shape == (2, 100, 1, 1)

@@ -177,6 +177,16 @@ def _graph_index(_clues: Clues) -> list[Recipe]:
     return [TensorRecipe((NODES,), "zeros", torch.int64)]
 
 
+def _nodes_of_graphs(_clues: Clues) -> list[Recipe]:
+    """How many nodes each graph has."""
+    return [TensorRecipe((BATCH,), "full", torch.int64, NODES // BATCH)]
+
+
+def _edges_of_graphs(_clues: Clues) -> list[Recipe]:
+    """How many edges each graph has."""
+    return [TensorRecipe((BATCH,), "full", torch.int64, _EDGES // BATCH)]
+
+
 def _graph_of_edges(_clues: Clues) -> list[Recipe]:
     """Which graph each edge is of."""
     return [TensorRecipe((_EDGES,), "zeros", torch.int64)]
@@ -333,6 +343,8 @@ NAME_RULES = tuple(
         (r"^edges?_(attr|feat|type)", _edge_attributes),
         (r"^((node|atom)s?_)?batch(_index)?$", _graph_index),
         (r"^(edge|bond)s?_batch(_index)?$", _graph_of_edges),
+        (r"^(n|num)_?(node|atom)s?$", _nodes_of_graphs),
+        (r"^(n|num)_?edges?$", _edges_of_graphs),
         (r"(^|_)(atomic_num(ber)?s?|atom_types?|species)$", _atoms),
         (r"^lattice$|(^|_)(cell|lattice)_?(vectors?|matrix|matrices)$", _lattice),
         (r"^adj", _adjacency),
