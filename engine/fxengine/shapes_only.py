@@ -80,6 +80,12 @@ _CONVERSIONS = frozenset({Tensor.to, Tensor.type_as})
 _MOVES = _CONVERSIONS | {Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.pin_memory}
 _CPU = torch.device("cpu")
 
+_OF_LENGTHS = frozenset({
+    torch._VF._pack_padded_sequence, torch._VF._pad_packed_sequence, torch._VF.lstm, torch._VF.gru, torch._VF.rnn_tanh,
+    torch._VF.rnn_relu,
+})  # fmt: skip
+"""What has to know how long sequences are, or how many are as long, whether it computes with data or not."""
+
 
 class ShapesOnly(TorchFunctionMode):
     """While active, code runs on tensors without data as it would on the CPU.
@@ -190,7 +196,9 @@ class ShapesOnly(TorchFunctionMode):
             return args, kwargs
         if all(tensor.is_meta for tensor in tensors):
             return args, kwargs
-        keep = torch.bool if func is Tensor.__getitem__ and hollow[0] else None
+        keep = torch.int64 if func in _OF_LENGTHS else None
+        if func is Tensor.__getitem__ and hollow[0]:
+            keep = torch.bool
         return (
             tuple([self._hollow(value, keep, kept) for value in args]),
             {key: self._hollow(value, keep, kept) for key, value in kwargs.items()},

@@ -522,3 +522,28 @@ class Bag(nn.Module):
 
 def test_a_bag_takes_no_more_numbers_than_it_has_rows():
     assert fed(Bag()).args[0].shape[1] <= 3
+
+
+class Teacher(nn.Module):
+    """Reads texts that are as long as is said, and what is to come out, and is too large to be run on data."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(1 << 18, 64)
+        self.encoder = nn.LSTM(64, 32, batch_first=True)
+        self.decoder = nn.Linear(12, 32)
+
+    def forward(self, text, text_lengths, targets):
+        packed = nn.utils.rnn.pack_padded_sequence(
+            self.table(text), text_lengths.cpu().numpy(), batch_first=True, enforce_sorted=False
+        )
+        read, _ = nn.utils.rnn.pad_packed_sequence(self.encoder(packed)[0], batch_first=True)
+        return read.mean(1, keepdim=True) + self.decoder(targets.transpose(1, 2))
+
+
+def test_a_large_model_is_run_beyond_where_it_reads_how_long_its_inputs_are():
+    with torch.device("meta"):
+        root = Teacher()
+    inferred = infer_inputs(root, budget_s=60.0)
+    assert inferred.complete
+    assert inferred.args[2].shape[1:] == (12, 16)

@@ -304,6 +304,22 @@ def test_what_is_written_into_such_a_tensor_is_not_known():
     assert needs_data(caught.value)
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_how_long_packed_sequences_are_stays_known(kind):
+    layer, x = kind(3, 4, bidirectional=True), torch.randn(5, 2, 3)
+
+    def padded(given: Tensor) -> Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(given, torch.tensor([3, 4]), enforce_sorted=False)
+        found, lengths = nn.utils.rnn.pad_packed_sequence(layer(packed)[0])
+        assert lengths.tolist() == [3, 4]
+        return found
+
+    hollow = x.to("meta")
+    with ShapesOnly(layer):
+        assert padded(hollow).shape == (4, 2, 8)
+    assert padded(x).shape == (4, 2, 8)
+
+
 def test_rows_and_columns_with_data_make_nothing_large():
     with ShapesOnly():
         places = torch.arange(1 << 20)
