@@ -207,3 +207,19 @@ def test_equations_of_axes_in_one_dimension_tell_multiples():
     inferred = infer_inputs(Windowed())
     assert inferred.complete
     assert inferred.args[0].shape[1] % 11 == 0
+
+
+class Readout(nn.Module):
+    """Weighs channels by numbers of its own, of which it has as many as it was made for."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.Parameter(torch.rand(10))
+
+    def forward(self, x):
+        channels = x.shape[1]
+        return (x.mean((2, 3))[..., None] * self.weights.view(1, channels, 2)).sum(1)
+
+
+def test_what_the_model_keeps_is_viewed_by_a_size_that_it_has():
+    assert fed(Readout()).args[0].shape[1] == 5

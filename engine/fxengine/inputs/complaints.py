@@ -279,6 +279,7 @@ def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     wanted, given = math.prod(abs(size) for size in sizes), int(match[2])
     if not given:
         return
+    yield from _as_kept(moves, sizes, given)
     if sizes[:1] == [BATCH] and BATCH in {wanted / given, given / max(1, wanted)}:  # It works with a batch of one only.
         yield from moves.single(0.2)
     if -1 in sizes and wanted and given % wanted:
@@ -294,6 +295,16 @@ def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
         yield from _along_one(moves, given, wanted)
     if moves.blamed and wanted != given and -1 not in sizes:
         yield from moves.scale(moves.blamed, given, wanted, 0.9)
+
+
+def _as_kept(moves: Moves, sizes: list[int], given: int) -> Iterator[Change]:
+    """Bring a size of an input by which something of the model's own is viewed to what there is of that."""
+    if -1 in sizes or moves.blamed:
+        return
+    for size in dict.fromkeys(size for size in sizes if size > 1):
+        times = math.prod(sizes) // size
+        if given % times == 0 and size != given // times:
+            yield from moves.resize(frozenset(moves.parts), size, given // times, 0.1)
 
 
 def _along_one(moves: Moves, given: int, wanted: int) -> Iterator[Change]:
