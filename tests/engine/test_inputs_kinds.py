@@ -518,3 +518,34 @@ class Along(nn.Module):
 
 def test_along_which_dimension_is_a_number():
     assert fed(Along()).args[1] == 1
+
+
+class Chosen(nn.Module):
+    """Takes a mask that has no such name where it is used."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+
+    def forward(self, x, keep_bias):
+        return torch.where(keep_bias, self.first(x), -1e9)
+
+
+def test_what_chooses_between_two_is_true_or_false():
+    assert fed(Chosen()).args[1].dtype is torch.bool
+
+
+class SmoothedEntropy(nn.Module):
+    """Compares scores with classes."""
+
+    def __init__(self):
+        super().__init__()
+        self.scores = nn.LogSoftmax(dim=1)
+
+    def forward(self, inputs, targets):
+        chosen = torch.zeros_like(self.scores(inputs)).scatter_(1, targets.unsqueeze(1), 1)
+        return -(0.9 * chosen * self.scores(inputs)).mean(0).sum()
+
+
+def test_the_dimension_that_something_is_along_is_no_size():
+    assert fed(SmoothedEntropy()).expression == "torch.randn(2, 64), torch.randint(0, 10, (2,))"

@@ -67,6 +67,9 @@ _WIDTH_NAMES = (
     "hidden_size", "d_model", "embed_dim", "dim", "n_embd", "hidden_dim", "model_dim", "in_features", "input_dim",
     "in_dim", "input_size", "emb_dim", "embedding_dim", "width",
 )  # fmt: skip
+_DIMENSIONS = (1, 2, 3)
+"""Which dimension something is along, or how many there are."""
+
 _LEVEL_NAMES = ("num_levels", "n_levels", "num_feature_levels")
 _MOST_LEVELS = 8
 _FRAME_NAMES = ("num_frames", "frames", "n_frames", "clip_len", "frame_size", "sample_frames", "max_frames")
@@ -181,7 +184,9 @@ class Clues:
     @cached_property
     def _named_widths(self) -> list[int]:
         named = [value for value in self._named(_WIDTH_NAMES) if isinstance(value, int) and 0 < value <= 1 << 16]
-        return [*named, _WIDTH]
+        # What is called `dim` may be a dimension, and no size of one.
+        small = [value for value in self._named(("dim",)) if value in _DIMENSIONS]
+        return [*(each for each in named if each not in small), _WIDTH]
 
     @cached_property
     def frames(self) -> int:
@@ -467,7 +472,7 @@ _OF_NODES = re.compile(r"(^|_)(nodes?|vertices|vertexes)$")
 _OF_FEATURES = re.compile(r"^(n|num)_(of_)?(features|feats)$|^f_?in$|^in_?f$")
 """How people call the axes of their tensors."""
 
-_OF_PREDICTIONS = re.compile(r"Loss|Criterion|Metric|Accuracy|Score$")
+_OF_PREDICTIONS = re.compile(r"Loss|Entropy|Criterion|Metric|Accuracy|Score$")
 """What compares predictions is called so."""
 
 _SEQUENCE_CLASS = re.compile(r"Attention|Transformer|(En|De)coderLayer|Mixer|Mamba|SSM", re.IGNORECASE)

@@ -471,7 +471,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (kinds.two_parts, (r"must have a last dimension of size 2",)),
         (_frequencies, (r"n_fft=(\d+).*frequency dimension .*but got (\d+)",)),
         (_elements, (r"dimension with (\d+) elements",)),
-        (_booleans, (r"mask.*bool|bool.*mask|Bool",)),
+        (_booleans, (r"mask.*bool|bool.*mask|Bool|(?:predicate|condition)\b.*bool",)),
         (
             _below,
             (
