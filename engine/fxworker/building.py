@@ -281,7 +281,9 @@ def _walk_through(built: Any) -> None:
         if not is_known:
             found.add(module)
             before = f"{path}." if path else ""
-            pending += [(before + name, each) for name, each in module._modules.items() if each is not None]
+            # One that has not called the constructor of its base has no parts yet.
+            parts = module.__dict__.get("_modules", {})
+            pending += [(before + name, each) for name, each in parts.items() if each is not None]
 
 
 def _with_what_is_absent(build_it: Callable[[], Any]) -> Any:

@@ -103,6 +103,7 @@ class Targets:
     Attributes:
         until: When guessing ends; the next request goes on with it.
         late: The targets for which something would have been guessed after that.
+        no_models: Those that looked like models and are none, about which nothing is said.
     """
 
     request: TraceRequest
@@ -124,6 +125,7 @@ class Targets:
     apart_s: float = _APART
     until: float = math.inf
     late: set[str] = field(default_factory=set[str])
+    no_models: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
         self.findings = Findings(self.reporter, self.loaded)
@@ -131,7 +133,8 @@ class Targets:
     def report(self) -> TraceReport:
         """Return what is known by now."""
         request, reports = self.request, self.reports
-        targets = tuple(reports.get(each.qualname) or self.reporter.untraced(each) for each in request.targets)
+        models = (each for each in request.targets if each.qualname not in self.no_models)
+        targets = tuple(reports.get(each.qualname) or self.reporter.untraced(each) for each in models)
         return TraceReport(
             request.id,
             request.path,
@@ -311,6 +314,8 @@ class Targets:
         subject = self._as_before(target) or ahead or self._built(target)
         self.on_target(self.request.targets.index(target), None)
         if isinstance(subject, Unbuilt):
+            if subject.other:
+                self.no_models.add(target.qualname)
             return replace(self.reporter.untraced(target, self._unbuilt(target, subject)), construct=subject.construct)
         traced = self.traced(target, subject, clock.lap())
         self.traces.append(traced)

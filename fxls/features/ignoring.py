@@ -113,8 +113,7 @@ def _knows_everything(snapshot: Snapshot) -> bool:
         return False
     if any(each.code in _INCOMPLETE and each.severity == "error" for each in report.problems):
         return False
-    traced = {each.qualname for each in report.targets if each.status != "not traced" and not each.cut}
-    return all(each.qualname in traced for each in snapshot.index.targets)
+    return all(each.status != "not traced" and not each.cut for each in report.targets)
 
 
 def _ran(snapshot: Snapshot) -> list[tuple[int, int]]:

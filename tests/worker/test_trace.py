@@ -229,6 +229,14 @@ def test_a_constructor_that_forgets_the_one_it_inherits_is_told_and_hides_no_oth
     assert "`Forgetful` does not call `super().__init__()`" in problem.message
 
 
+def test_a_class_that_looks_like_a_model_and_is_none_is_not_spoken_of(worker, model):
+    model("class RandomTransformer: ...\n", "base.py")
+    looks = "class Act(RandomTransformer):\n    def forward(self, x):\n        return 2 * x\n"
+    report = worker.trace(model(f"from base import RandomTransformer\n{NET}\n\n{looks}"))
+    assert [each.qualname for each in report.targets] == ["Net"]
+    assert report.status == "complete"
+
+
 def test_a_directive_that_fails_is_told_and_nothing_else_is_tried(worker, model):
     text = "import torch\nfrom torch import nn\n\n\n# fx: Net(1, 2, 3)\n" + NET.partition("\n\n\n")[2]
     report = worker.trace(model(text))
