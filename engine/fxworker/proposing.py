@@ -193,6 +193,11 @@ class Proposals:
             return [*_BATCHES]
         return self.instances_of(cls) if cls is not None else [Group("mapping" if kind == "mapping" else "namespace")]
 
+    def model(self, name: str) -> type[nn.Module] | None:
+        """Return the class of models that has a name in the file, None where it is that of something else."""
+        found = self._scope.get(name)
+        return found if isinstance(found, type) and issubclass(found, nn.Module) else None
+
     def fields(self, choice: Choice, path: str) -> list[str]:
         """Return the fields that a group needs: a constructor's required parameters, or what is read from an object."""
         group = choice[path]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fxengine.errors import text_of
-from fxworker.choices import Choice, Group, Value, joined, owner_of
+from fxworker.choices import Choice, Group, Value, fields_in, joined, owner_of, parameters_of
 from fxworker.complaints import complaint_of
 from fxworker.mending import Mending
 from fxworker.proposing import Proposals
@@ -25,6 +25,8 @@ _OF_SIDES: Final = re.compile(r"size|kernel|stride|pad|shape|resolution|window|p
 """What lists are called that have something for each side of a picture."""
 _OF_STEPS: Final = re.compile(r"(\w+_)?(strides?|dilations?)")
 """What tells how far a layer goes at once."""
+_DOUBLING: Final = re.compile(r"double|twice|half")
+"""What flags are called by which a size is another."""
 _DIMENSIONAL: Final = re.compile(r"expected \d-dimensional weight")
 """What a layer says that was made with more sides than it has."""
 _CALLED: Final = re.compile(
@@ -84,6 +86,7 @@ class Refitting(Mending):
             self._odd(choice, misfit, blamed),
             self._plainer(choice, misfit),
             self._halved(choice, misfit),
+            self._switched(choice, misfit),
             self._longer(choice, misfit),
             self._called(choice, misfit, blamed),
             self._mended(choice, misfit.error, complaint),
@@ -148,3 +151,20 @@ class Refitting(Mending):
             for path, value in choice.items() if got == 2 * wanted else ():
                 for gate in halving(value, wanted):
                     yield from self._changed(choice, path, gate, 0.3)
+
+    def _switched(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with a flag the other way round where a size was twice what was wanted, or half: `double_z`.
+
+        The flags are those of the classes that the code speaks of, which may be handed all that a mapping has.
+        """
+        if not any(got in {2 * wanted, wanted / 2} for got, wanted in misfit.sizes):
+            return
+        for cls in filter(None, map(self._proposals.model, misfit.words)):
+            known = parameters_of(cls)
+            flags = {name: each.default for name, each in known.items() if isinstance(each.default, bool)}
+            for path, group in choice.items():
+                fields = set(fields_in(choice, path))
+                is_handed_on = isinstance(group, Group) and group.style == "mapping" and set() < fields <= known.keys()
+                is_made = isinstance(group, Group) and group.cls is cls
+                for name, default in flags.items() if is_made or is_handed_on else ():
+                    yield (0.1 if _DOUBLING.search(name) else 0.4), {**choice, joined(path, name): repr(not default)}

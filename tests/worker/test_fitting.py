@@ -696,6 +696,36 @@ class Steps(nn.Module):
 """
 
 
+DOUBLED = """from torch import nn
+
+
+class Encoder(nn.Module):
+    def __init__(self, *, width, codes, biased=True, double_codes=True):
+        super().__init__()
+        self.conv = nn.Conv2d(3, width, 3, bias=biased)
+        self.leave = nn.Conv2d(width, 2 * codes if double_codes else codes, 3)
+
+    def forward(self, x):
+        return self.leave(self.conv(x))
+
+
+class Coder(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.encoder = Encoder(**options)
+        self.quantize = nn.Conv2d(options["codes"], 8, 1)
+
+    def forward(self, x):
+        return self.quantize(self.encoder(x))
+"""
+
+
+def test_a_flag_that_doubles_a_size_is_taken_the_other_way_round(worker, model):
+    coder = of(worker.trace(model(DOUBLED)), "Coder")
+    assert coder.construct.expression == "Coder(options={'width': 64, 'codes': 3, 'double_codes': False})"
+    assert coder.inputs is not None
+
+
 def test_a_part_that_is_called_with_more_may_be_a_gate(worker, model):
     (target,) = worker.trace(model(CUTTING)).targets
     assert "[0][..., :" in target.construct.expression
