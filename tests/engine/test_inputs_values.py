@@ -547,3 +547,28 @@ def test_a_large_model_is_run_beyond_where_it_reads_how_long_its_inputs_are():
     inferred = infer_inputs(root, budget_s=60.0)
     assert inferred.complete
     assert inferred.args[2].shape[1:] == (12, 16)
+
+
+class Coded(nn.Module):
+    """Is given codes as numbers of any kind, with a speaker for each, and is too large to be run on data."""
+
+    def __init__(self):
+        super().__init__()
+        self.codes = nn.Embedding(1 << 18, 64)
+        self.speakers = nn.Embedding(9, 64)
+
+    def forward(self, x: Tensor):
+        """Look up both.
+
+        Args:
+            x (Tensor): The codes (B, 2, T).
+        """
+        codes, speakers = x.long().split(1, dim=1)
+        return self.codes(codes.squeeze(1)) + self.speakers(speakers[:, 0, :1])
+
+
+def test_what_is_rounded_before_it_is_looked_up_is_whole_and_not_too_large():
+    with torch.device("meta"):
+        root = Coded()
+    recipe = infer_inputs(root, budget_s=60.0).recipes["x"]
+    assert (recipe.fill, recipe.high) == ("integers", 9)

@@ -101,8 +101,12 @@ class Accounts:
         self, error: BaseException, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
         """Note that a call raised."""
+        self.failed = (error, self.operation(func, args, kwargs))
+
+    def operation(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Operation:
+        """Return a call with what its tensors come from."""
         sources = tuple(self.of(tensor) for tensor in Operation(func, args, kwargs, ()).tensors)
-        self.failed = (error, Operation(func, args, kwargs, sources))
+        return Operation(func, args, kwargs, sources)
 
     def note_result(self, result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note that a call returned something."""

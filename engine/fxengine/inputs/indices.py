@@ -1,7 +1,8 @@
 """How large the integers are that a trial looks things up with: tensors without data do not tell.
 
 Followed are integers of the inputs that are only laid out otherwise or cut, and those to which a number is added: as
-zero may stand for what fills up, there is one more in the table than there are numbers to look up.
+zero may stand for what fills up, there is one more in the table than there are numbers to look up. What any numbers are
+rounded to is mostly no place in a table: some are negative.
 """
 
 import sys
@@ -24,6 +25,7 @@ _LAID_OUT: Final = frozenset({
     torch.unsqueeze, Tensor.squeeze, torch.squeeze, Tensor.transpose, torch.transpose, Tensor.permute, torch.permute,
     Tensor.expand, Tensor.repeat, Tensor.contiguous, Tensor.clone, torch.clone, Tensor.long, Tensor.int, Tensor.to,
     Tensor.masked_fill, torch.masked_fill, F.pad, Tensor.detach, Tensor.narrow, Tensor.t, Tensor.repeat_interleave,
+    Tensor.split, torch.split, Tensor.chunk, torch.chunk, Tensor.unbind, torch.unbind,
 })  # fmt: skip
 """What leaves each number as it is, or puts a small one in its place."""
 
@@ -46,14 +48,22 @@ class Indices:
         self._highs: dict[int, int] = {}
         self._limits: dict[Sources, int] = {}
         self._shifted: dict[int, Any] = {}
+        self._fractions: set[int] = set()
+        self._rounded: set[int] = set()
         for name, recipe in recipes.items():
             if isinstance(recipe, TensorRecipe) and recipe.fill == "integers":
                 self._highs[id(values[name])] = recipe.high
                 self._limits[frozenset({(name,)})] = recipe.high
+            elif isinstance(recipe, TensorRecipe) and recipe.fill == "normal":
+                self._fractions.add(id(values[name]))
 
     def are_given(self, indices: Any) -> bool:
         """Whether integers are an input as it is; what was computed is as large as data make it."""
         return id(indices) in self._highs
+
+    def are_rounded(self, indices: Any) -> bool:
+        """Whether integers are what any numbers are rounded to."""
+        return id(indices) in self._rounded
 
     def look_up(self, indices: Any, table: Any) -> None:
         """Raise what a lookup on real data raises where the integers are larger than the table.
@@ -68,8 +78,14 @@ class Indices:
             raise IndexError("index out of range in self")
 
     def note_result(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
-        """Note what a call has made of integers."""
-        if not isinstance(result, Tensor) or result.is_floating_point() or not args:
+        """Note what a call has made of integers, or of what it rounds to such."""
+        for part in result if isinstance(result, tuple | list) else ():
+            self.note_result(func, args, part)
+        if not isinstance(result, Tensor) or not args:
+            return
+        if func in _LAID_OUT and id(args[0]) in self._fractions | self._rounded:
+            (self._fractions if result.is_floating_point() else self._rounded).add(id(result))
+        if result.is_floating_point():
             return
         if func in _SUMS and self._is_shifted(*args[:2]):
             self._shifted[id(result)] = result

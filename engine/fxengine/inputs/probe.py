@@ -103,6 +103,7 @@ class Outcome:
         module: The path of the innermost module that was running.
         moments: The frames of the error that are neither torch's nor a helper's, innermost first.
         account: Says of a value which parts of the inputs it is or was computed from.
+        rounded: The first call that looked up in a table what numbers of any size were rounded to, if there was one.
     """
 
     calls: int
@@ -115,6 +116,7 @@ class Outcome:
     module: str = ""
     moments: tuple[Moment, ...] = ()
     account: Callable[[Any], Sources] = lambda _value: frozenset()
+    rounded: Operation | None = None
 
     @property
     def line(self) -> int:
@@ -181,6 +183,7 @@ class _Probe(ShapesOnly):
         self.largest = 0
         self.products = 0
         self.looks_up = False
+        self.rounded: Operation | None = None
         self.accounts = Accounts()
         self.indices = Indices(self.accounts, recipes, values)
 
@@ -196,6 +199,8 @@ class _Probe(ShapesOnly):
             if func in _EMBEDDING and len(args) > 1:
                 self.looks_up |= not self.indices.are_given(args[1])
                 self.indices.look_up(args[0], args[1])
+                if self.rounded is None and self.indices.are_rounded(args[0]):
+                    self.rounded = self.accounts.operation(func, args, kwargs)
             elif func in SPATIAL and len(args) > 1:
                 _check_weight(func, args[1])
                 if func in TRANSPOSED:
@@ -355,7 +360,15 @@ def probe(
                 moments_outside(error),
                 mode.accounts.of,
             )
-    return Outcome(mode.calls, mode.elements, mode.largest, mode.products, mode.looks_up)
+    return Outcome(
+        mode.calls,
+        mode.elements,
+        mode.largest,
+        mode.products,
+        mode.looks_up,
+        account=mode.accounts.of,
+        rounded=mode.rounded,
+    )
 
 
 class UntilDeadline(TorchFunctionMode):

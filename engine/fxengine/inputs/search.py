@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, log2
 from typing import Any
@@ -315,6 +315,8 @@ class _Search:
             draws = 2 if outcome.error is not None else _DRAWS if outcome.looks_up and has_numbers else 1
             smaller = self._smaller(recipes, outcome)
             return run_for_values(self.root, recipes, positional, outcome, draws=draws, smaller=smaller)
+        if outcome.rounded is not None:
+            return replace(outcome, error=IndexError("index out of range in self"), operation=outcome.rounded)
         if outcome.error is None or not are_small(recipes):
             return None
         found = probe(self.root, recipes, positional, limit, real=True)
