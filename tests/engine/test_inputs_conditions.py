@@ -421,3 +421,23 @@ class Voices(nn.Module):
 
 def test_a_size_that_is_asserted_may_be_a_tensor_of_one_number():
     assert fed(Voices()).args[0].shape == (6,)
+
+
+class Deformable(nn.Module):
+    """Samples from levels that lie in one row, of which a list says how high and wide they are."""
+
+    def __init__(self):
+        super().__init__()
+        self.n_levels = 3
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, value: Tensor, value_shapes: list):
+        assert sum(each[0] * each[1] for each in value_shapes) == value.shape[1]
+        parts = self.proj(value).split([height * width for height, width in value_shapes], dim=1)
+        return torch.cat([part.mean(1) for part in parts], -1)
+
+
+def test_what_a_comprehension_adds_up_is_as_long_as_is_asserted():
+    inferred = fed(Deformable())
+    assert inferred.args[1] == [[4, 4]] * 3
+    assert inferred.args[0].shape == (2, 48, 8)

@@ -25,9 +25,10 @@ UNKNOWN: Final = object()
 _READS: Final = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List, ast.Set,
     ast.Slice, ast.operator, ast.unaryop, ast.expr_context, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop,
+    ast.GeneratorExp, ast.ListComp, ast.comprehension,
 )  # fmt: skip
 _HARMLESS_CALLS: Final = frozenset(
-    {"len", "size", "dim", "min", "max", "tuple", "list", "int", "isinstance", "numel", "set", "sum", "prod"}
+    {"len", "size", "dim", "min", "max", "tuple", "list", "int", "isinstance", "numel", "set", "sum", "prod", "zip"}
 )
 
 
@@ -102,8 +103,8 @@ class Frame:
     def _evaluated(self, expression: ast.expr, variables: Mapping[str, Any]) -> Any:
         with contextlib.suppress(Exception):
             code = compile(ast.Expression(expression), "<condition>", "eval")
-            scope = {**variables}
-            return eval(code, self.moment.frame.f_globals, scope)  # noqa: S307 - reads only; see `_is_harmless`.
+            scope = {**self.moment.frame.f_globals, **variables}  # In one: a comprehension sees no other locals.
+            return eval(code, scope)  # noqa: S307 - reads only; see `_is_harmless`.
         return UNKNOWN
 
 

@@ -310,7 +310,7 @@ NAME_RULES = tuple(
         (r"^(dim|axis)$", _axis),
         (r"token_type|segment_ids|type_ids", _segments),
         (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?)$|_grid_thw$", _grid),
-        (r"(^|_)(spatial|patch|grid|feature|level)_(shapes|hws?)$", _sides),
+        (r"(^|_)(spatial|patch|grid|feature|level|value)_(shapes|hws?)$", _sides),
         (r"(^|_)level_start_ind(ex|ices)$", _starts),
         (r"(^|_)valid_ratios?$", _valid),
         (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),

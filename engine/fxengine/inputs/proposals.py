@@ -5,6 +5,7 @@ mends what the model complains about. A rule here is about how people name thing
 model.
 """
 
+import ast
 import collections.abc
 import copy
 import dataclasses
@@ -89,6 +90,8 @@ SENTENCES = ("a photo of two cats", "a small house by the sea")
 
 _OF_WORDS = re.compile(r"(^|_)(text|caption|prompt|sentence|question|query|instruction|words?|title)s?($|_)")
 """What is called so, and annotated as one, is a text and no setting."""
+
+_TABLE_OF_NUMBERS = re.compile(r"torch\.tensor\((\[[\d, \[\]]*\])\)")
 
 _WHATEVER = re.compile(r"args|inputs|params|parameters|kwargs")
 """What arguments are called that are only passed on."""
@@ -400,6 +403,7 @@ class Proposer:
         elif collections.abc.Callable in {origin, annotation}:
             yield Verbatim("torch.nn.Identity()", because)
         elif origin in _CONTAINERS or annotation is list:
+            yield from _as_lists(by_name, because)
             yield from self._container(parameter, origin or list, arguments or (torch.Tensor,))
         elif origin in {dict, collections.abc.Mapping} or annotation is dict:
             yield from self._dictionary(parameter, arguments, because)
@@ -536,6 +540,14 @@ class Proposer:
         if "int" in kinds and "float" not in kinds:
             return TensorRecipe(shape, "integers", torch.int64, self.clues.vocabulary, because)
         return TensorRecipe(shape, because=because)
+
+
+def _as_lists(by_name: list[Recipe], because: str) -> Iterator[Recipe]:
+    """Yield tables of known numbers as the lists that they are made of."""
+    for recipe in by_name:
+        table = _TABLE_OF_NUMBERS.fullmatch(recipe.source) if isinstance(recipe, Verbatim) else None
+        if table is not None:
+            yield Constant(ast.literal_eval(table[1]), because)
 
 
 def _is_length(recipe: Recipe) -> bool:
