@@ -572,3 +572,17 @@ def test_what_is_rounded_before_it_is_looked_up_is_whole_and_not_too_large():
         root = Coded()
     recipe = infer_inputs(root, budget_s=60.0).recipes["x"]
     assert (recipe.fill, recipe.high) == ("integers", 9)
+
+
+class HarmonisedLoss(nn.Module):
+    """Weighs examples by how many are as far off: by places in a table that follow from shares."""
+
+    def forward(self, x: Tensor, target: Tensor):
+        places = torch.floor(9.999 * (x.sigmoid() - target).abs()).long()
+        weights = torch.bincount(places.flatten(), minlength=10).float()[:10][places]
+        return F.binary_cross_entropy_with_logits(x, target, weight=1 / weights)
+
+
+def test_places_that_follow_from_shares_are_those_of_a_table():
+    target = fed(HarmonisedLoss()).recipes["target"]
+    assert (target.fill, target.dtype) == ("uniform", torch.float32)

@@ -239,6 +239,7 @@ def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
         yield from moves.resize(blamed, numbers[1], numbers[0] + 1, 0.2)
         if numbers[0] == numbers[1] > 1:  # One place after the other is looked at; there may be many.
             yield from moves.resize(blamed, numbers[1], 2 * numbers[1], 0.25)
+    yield from moves.bounded(moves.suspects, 0.5)  # Places may be computed from shares.
     # Positions are made of the sizes.
     yield from moves.shrink(1.0 if any(recipe.fill == "integers" for _, recipe in moves.tensors()) else 0.5)
     for place, recipe in moves.among(moves.suspects):
@@ -459,6 +460,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"must have the same dtype|scalar type Float|floating",
                 r"not implemented for '(?:Long|Int|Bool|int\d+|bool)'",
                 r"with (?:a|two) bool tensors? is not supported",
+                r"can't be cast to the desired output type (?:Long|Int|Bool)",
             ),
         ),
         (kinds.precision, (rf"{kinds.PRECISIONS}.*{kinds.PRECISIONS}",)),
