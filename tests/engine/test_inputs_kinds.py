@@ -1,5 +1,6 @@
 """Inputs of other kinds than tensors of numbers: texts, packed sequences, dictionaries, lengths, complex numbers."""
 
+from types import SimpleNamespace
 from typing import TypedDict
 
 import pytest
@@ -549,3 +550,33 @@ class SmoothedEntropy(nn.Module):
 
 def test_the_dimension_that_something_is_along_is_no_size():
     assert fed(SmoothedEntropy()).expression == "torch.randn(2, 64), torch.randint(0, 10, (2,))"
+
+
+class OfGraph(nn.Module):
+    """Reads what it is given by attributes and by keys."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+
+    def forward(self, data):
+        return self.first(data.x) + self.weights(data).unsqueeze(-1)
+
+    def weights(self, data):
+        return data["weight"][data.batch] if "weight" in data else data["energy"].mean(-1)
+
+
+class OfKeys(OfGraph):
+    """Reads by keys first."""
+
+    def forward(self, batch):
+        return self.first(batch["pixels"]) * batch.scale
+
+
+def test_what_is_read_in_both_ways_has_both():
+    for root in (OfGraph(), OfKeys()):
+        found = infer_inputs(root)
+        assert found.usable, found.failures
+        assert found.expression.startswith("type('Keyed', (SimpleNamespace,), {'__getitem__': ")
+        made = eval(found.expression, {"torch": torch, "SimpleNamespace": SimpleNamespace})
+        assert root(made).shape[-1] == 8

@@ -18,6 +18,7 @@ __all__ = [
     "Arguments",
     "Constant",
     "Fill",
+    "Keyed",
     "Listing",
     "Place",
     "Recipe",
@@ -180,6 +181,23 @@ class Record(_Named):
         return {key: item.make(device, generator) for key, item in self.items}
 
 
+class Keyed(SimpleNamespace):
+    """An object whose attributes are looked up by their names, too, as those of what holds the data of a graph."""
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def __contains__(self, name: str) -> bool:
+        return hasattr(self, name)
+
+
+_KEYED = (
+    "type('Keyed', (SimpleNamespace,), {'__getitem__': lambda self, name: getattr(self, name), "
+    "'__contains__': lambda self, name: hasattr(self, name)})"
+)
+"""The same class where nothing of ours is known by its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Structure(_Named):
     """An object with attributes: of a class that the model's code knows by its name, or of no class that matters."""
@@ -191,11 +209,12 @@ class Structure(_Named):
         """Python source that makes it."""
         module = self.type.__module__
         name = f"{module}.{self.type.__name__}" if module.startswith("torch.") else self.type.__name__
+        name = _KEYED if self.type is Keyed else name
         return f"{name}({', '.join(f'{key}={item.expression}' for key, item in self.items)})"
 
     def takes(self, name: str) -> bool:
         """Whether the object can be made with something of this name."""
-        if self.type is SimpleNamespace:
+        if self.type in {SimpleNamespace, Keyed}:
             return True
         taken = inspect.signature(self.type).parameters
         return name in taken or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values())

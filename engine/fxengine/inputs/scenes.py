@@ -7,8 +7,9 @@ variables, so what was used can be evaluated (``frames``), as can the parts of a
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final
 
 from torch import Size, Tensor, nn
@@ -26,8 +27,10 @@ from fxengine.inputs.proposals import SENTENCES, Proposer
 from fxengine.inputs.recipes import (
     Arguments,
     Constant,
+    Keyed,
     Listing,
     Place,
+    Recipe,
     Record,
     Structure,
     TensorRecipe,
@@ -151,7 +154,7 @@ class _Scene:
         elif isinstance(given, Verbatim) and given.source == _IDENTITY and "argument" in message:
             yield self.moves.put(place, Verbatim(_FIRST), self.cost + 0.1)
 
-    def _with_attribute(self, base: ast.expr, name: str) -> Iterator[Change]:  # noqa: C901 - a table of kinds.
+    def _with_attribute(self, base: ast.expr, name: str) -> Iterator[Change]:  # noqa: C901, PLR0912 - a table of kinds.
         """The base of an attribute is not what it was taken for."""
         value = self.frame.value(base)
         place = self._origin(base, value)
@@ -183,6 +186,8 @@ class _Scene:
             yield self.moves.put(place, Verbatim(source), self.cost + 0.1)
         elif not hasattr(Tensor, name):
             proposed = self.proposer.named(name)[0]
+            if isinstance(whole, Record) and whole.items:
+                yield from self._keyed(place, whole, [name])
             if isinstance(whole, TensorRecipe) and isinstance(value, Tensor) and value.dim() == len(whole.shape) - 1:
                 yield self.moves.put(place, Listing((self._with_all(base),) * BATCH), self.cost + 0.1)
             yield self.moves.put(place, Structure(((name, proposed),)), self.cost + 0.2)
@@ -280,6 +285,9 @@ class _Scene:
         if isinstance(name, str) and isinstance(table, Tensor) and place is not None:
             yield self.moves.put(place, Record(()), self.cost + 0.1)
             yield self.moves.put(place, Record(((name, self.proposer.named(name)[0]),)), self.cost + 0.2)
+        given = self.frame.recipe(place) if place is not None else None
+        if isinstance(name, str) and place is not None and isinstance(given, Structure):
+            yield from self._keyed(place, given, ())
 
     def _indexed(self, base: ast.expr, index: ast.expr) -> Iterator[Change]:
         """A key is missing, or an index lies beyond the end."""
@@ -289,14 +297,7 @@ class _Scene:
         if place is None and isinstance(value, TABLES) and isinstance(self.error, KeyError | TypeError):
             yield from chosen(self.frame, index, value, self.cost)
         elif isinstance(key, str) and place is not None:
-            proposed = self.proposer.named(key)
-            known = whole.items if isinstance(whole, Record) else ()
-            others = [each for each in self._keys(base) if each not in dict(known)]
-            if len(others) > 1:
-                items = tuple((each, self.proposer.named(each)[0]) for each in others)
-                yield self.moves.put(place, Record((*known, *items)), self.cost + 0.05)
-            for cost, recipe in enumerate(proposed[:3]):
-                yield self.moves.put(place, Record((*known, (key, recipe))), self.cost + 0.1 + 0.4 * cost)
+            yield from self._looked_up(base, key, place, whole)
         elif isinstance(key, str) and isinstance(value, Tensor):
             yield from self._looked_up_in_items(base, value)
         elif isinstance(key, int) and isinstance(whole, Listing) and whole.items:
@@ -309,6 +310,26 @@ class _Scene:
                 yield self.moves.put(place, Listing((whole,) * (abs(key) + 1)), self.cost + 0.6)
             else:
                 yield from self._beyond(base, value, key)
+
+    def _looked_up(self, base: ast.expr, key: str, place: Place, whole: Recipe | None) -> Iterator[Change]:
+        """An input is a dictionary with a key, or an object that is looked into as one."""
+        if isinstance(whole, Structure):
+            yield from self._keyed(place, whole, self._keys(base))
+            return
+        known = whole.items if isinstance(whole, Record) else ()
+        others = [each for each in self._keys(base) if each not in dict(known)]
+        if len(others) > 1:
+            items = tuple((each, self.proposer.named(each)[0]) for each in others)
+            yield self.moves.put(place, Record((*known, *items)), self.cost + 0.05)
+        for cost, recipe in enumerate(self.proposer.named(key)[:3]):
+            yield self.moves.put(place, Record((*known, (key, recipe))), self.cost + 0.1 + 0.4 * cost)
+
+    def _keyed(self, place: Place, whole: Structure | Record, names: Collection[str]) -> Iterator[Change]:
+        """An input is read by attributes and by keys, as what holds the data of a graph."""
+        known, kind = dict(whole.items), getattr(whole, "type", Keyed)
+        if kind in {SimpleNamespace, Keyed} and all(map(str.isidentifier, known)):
+            parts = self.proposer.parts(str(place[-1]), [each for each in names if each not in known], known)
+            yield self.moves.put(place, Structure((*whole.items, *parts), whole.because, Keyed), self.cost)
 
     def _looked_up_in_items(self, base: ast.expr, item: Tensor) -> Iterator[Change]:
         """The items of an input are dictionaries: ``[each["boxes"] for each in targets]``, ``targets[0]["boxes"]``."""
