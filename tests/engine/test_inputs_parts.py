@@ -1,6 +1,7 @@
 """Objects and dictionaries among the inputs: what the code reads of them, with what its layers want of that."""
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import pytest
 import torch
@@ -309,3 +310,33 @@ class OfSeveral(nn.Module):
 def test_which_graph_each_node_and_each_edge_is_of_goes_by_its_name():
     inferred = fed(OfSeveral())
     assert [each.shape for each in inferred.args] == [(2, 32), (32, 10), (16, 6), (16,), (32,)]
+
+
+@dataclass
+class Window:
+    past: Tensor
+    future: Tensor | None = None
+    state: Any = None
+
+    def whole(self):
+        return self.past
+
+
+class OfWindow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 4), nn.Linear(6, 4)
+
+    def forward(self, x_in: Window):
+        x = x_in.whole()
+        future = x_in.future
+        batch, _, _ = x.shape
+        x = self.first(x)
+        if self.second.bias is not None:
+            future = nn.functional.pad(input=future, pad=(0, 0, 0, x.shape[1] - future.shape[1]))
+            x = x + self.second(future).view(batch, -1, 4)
+        return x
+
+
+def test_a_field_that_is_none_is_given_where_a_name_for_it_is_used():
+    assert "future=torch.randn(2, 6)" in fed(OfWindow()).expression

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from fxengine.classification import Moment
 from fxengine.inputs.absences import absent_names
-from fxengine.inputs.conditions import expression_nodes
+from fxengine.inputs.conditions import expression_nodes, function_around
 from fxengine.inputs.frames import Frame
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import Proposer
@@ -79,15 +80,28 @@ def missing_parts(moves: Moves, proposer: Proposer) -> Iterator[Change]:
                 yield moves.put((name,), replace(owner, items=(*owner.items, *parts)), 0.3 + 0.1 * cost)
     for depth, moment in enumerate(moves.outcome.moments[:_FRAMES]):
         frame = Frame(moves, moment)
-        for node in (each for whole in expression_nodes(moment) for each in ast.walk(whole)):
-            if not isinstance(node, ast.Attribute) or frame.value(node) is not None:
-                continue
+        for node in _attributes(moment, frame):
             place = frame.place(frame.value(node.value))
             owner = frame.recipe(place) if place is not None else None
             if place is not None and isinstance(owner, Structure) and owner.takes(node.attr):
                 known = {name: part for name, part in owner.items if name != node.attr}
                 items = (*known.items(), *proposer.parts(str(place[-1]), [node.attr], known))
                 yield moves.put(place, replace(owner, items=items), 0.1 + 0.1 * depth)
+
+
+def _attributes(moment: Moment, frame: Frame) -> Iterator[ast.Attribute]:
+    """Yield the attributes that are None in the expressions which raised, or that names there were assigned from."""
+    function = function_around(moment)
+    assigned = [each for each in ast.walk(function) if isinstance(each, ast.Assign)] if function is not None else []
+    for node in (each for whole in expression_nodes(moment) for each in ast.walk(whole)):
+        if not isinstance(node, ast.Name | ast.Attribute) or frame.value(node) is not None:
+            continue
+        if isinstance(node, ast.Attribute):
+            yield node
+        for each in assigned:
+            is_of_name = any(isinstance(target, ast.Name) and target.id == ast.unparse(node) for target in each.targets)
+            if is_of_name and isinstance(each.value, ast.Attribute):
+                yield each.value
 
 
 def _asked_for(moves: Moves) -> list[str]:
