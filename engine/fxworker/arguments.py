@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from torch import nn
+from torch.nn.parameter import is_lazy
 
+from fxengine.hierarchy import modules_of
 from fxworker.callers import EXPRESSION
-from fxworker.choices import Group, Value, written
+from fxworker.choices import Choice, Group, Value, written
 from fxworker.packages import with_packages
 from fxworker.patience import OutOfPatience, patience, worked
 from fxworker.proposing import Proposals
@@ -26,6 +28,9 @@ from fxworker.refitting import Misfit, Refitting
 from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.stock import is_stand_in
 from fxworker.tracebacks import Places, depth_of, is_evaluated, is_further, is_raising, parts_made, places_of
+
+_MOST_LARGER: Final = 6
+"""How many larger sizes are tried where a layer came out with none."""
 
 _TRIALS: Final = 160
 _SECONDS: Final = 2.0
@@ -113,6 +118,24 @@ class Search:
             seconds: The processor time, that of programs which are started among it, after which nothing more is tried
                 but what is smaller than what took all of it.
         """
+        found = self._run(judge, seconds)
+        if found is None:
+            return None
+        choice, expression, root = found
+        return self._fuller(choice, expression, root) if judge is None else (expression, root)
+
+    def _fuller(self, choice: Choice, expression: str, root: Any) -> tuple[str, Any]:
+        """Return what was found, or what larger sizes make where one of its layers has none: `channels // 16` of 3."""
+        larger = self._mending.larger(choice) if _is_hollow(root) else ()
+        for _, changed in itertools.islice(larger, _MOST_LARGER):
+            other = written(changed)
+            made, _ = self._try(other)
+            if made is not None and not _is_hollow(made):
+                return other, made
+        return expression, root
+
+    def _run(self, judge: Judge | None, seconds: float) -> tuple[Choice, str, Any] | None:
+        """Do what `run` says, and return the choice, too."""
         begun = self._mending.begun()
         queue: list[tuple[float, int, _Way, dict[str, Value]]] = [
             (_BEGUN * at, at, _Way(_BEGUN * at), each) for at, each in enumerate(begun)
@@ -140,7 +163,7 @@ class Search:
                 deadline = max(deadline, worked() + _SECONDS_OF_LESS)
                 self._patience = _SECONDS_OF_LESS
             if root is not None and misfit is None:
-                return expression, root
+                return choice, expression, root
             if misfit is None and self._is_in_vain(error, expression):
                 return None
             reached = _reached(error) if misfit is None else _BUILT + misfit.reached
@@ -184,6 +207,14 @@ class Search:
         except BaseException as error:  # noqa: BLE001 — User code raises whatever it likes.
             return None, error
         return (root, None) if isinstance(root, self._kind) else (None, None)
+
+
+def _is_hollow(root: Any) -> bool:
+    """Whether one of torch's layers in a model has weights without a number."""
+    modules = modules_of(root) if isinstance(root, nn.Module) else ()
+    layers = (each for each in modules if type(each).__module__.startswith("torch.nn."))
+    weights = (each for layer in layers for each in layer._parameters.values() if each is not None)
+    return any(not is_lazy(each) and each.numel() == 0 for each in weights)
 
 
 def _reached(error: BaseException | None) -> float:

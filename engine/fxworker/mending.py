@@ -56,6 +56,9 @@ from fxworker.variations import (
     with_sizes,
 )
 
+_USUAL_SIZE: Final = 64
+"""How large sizes mostly are."""
+
 _ASKED: Final = 0.6
 _UNSET: Final = 0.2
 """What it costs to give a value that an error asks for, and one for what is not given and may not be left out."""
@@ -225,6 +228,13 @@ class Mending(Together):
             width = 0.1 if isinstance(error, TypeError) else 1.0
             for step, value in enumerate(following):
                 yield from self._changed(choice, path, value, unasked + 0.1 * rank + width * step)
+
+    def larger(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices in which a number is as large as a size mostly is."""
+        for rank, (path, value) in enumerate(choice.items()):
+            number = literal(value) if path and isinstance(value, str) else None
+            if type(number) is int and 0 < number < _USUAL_SIZE:
+                yield from self._changed(choice, path, str(_USUAL_SIZE), 0.1 * rank)
 
     def _called_rightly(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with the arguments that a constructor misses, or without the one that it does not know."""

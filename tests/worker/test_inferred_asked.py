@@ -192,6 +192,12 @@ class Playing(nn.Module):
         self.fc = nn.Linear(self.layers(torch.zeros(1, c, h, w)).numel(), 4)
 
 
+class Squeezing(nn.Module):
+    def __init__(self, in_channels, ratio=16):
+        super().__init__()
+        self.squeeze = nn.Conv2d(in_channels, in_channels // ratio, 1)
+
+
 class Encoding(nn.Module):
     def __init__(self, units, encoders=1):
         super().__init__()
@@ -205,6 +211,7 @@ class Encoding(nn.Module):
     ("cls", "expression"),
     [
         (Encoding, "Encoding(units=64)"),
+        (Squeezing, "Squeezing(in_channels=64)"),
         (Elements, ELEMENTS),
         (Labelled, LABELLED),
         (Captioning, f"Captioning(vocab=type('Called', (SimpleNamespace,), {{{CALLED}}})(start=64))"),
