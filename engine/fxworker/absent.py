@@ -90,6 +90,11 @@ def is_stand_in(value: Any) -> bool:
     )
 
 
+def as_part(value: Any) -> Any:
+    """Return the part of a model that something stands for in a package that is not installed, another value as is."""
+    return value._as_part() if type(value) is _Absent else value
+
+
 def path_of(value: Any) -> str:
     """Return the full name of what a stand-in stands for, "" for a base class that is one."""
     return value.__name__ if isinstance(value, AbsentModule) else str(vars(value).get("_path", ""))

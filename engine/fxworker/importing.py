@@ -22,8 +22,10 @@ from importlib.metadata import Distribution, DistributionFinder
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from torch import nn
+
 from fxworker.absences import ABSENCES, NOWHERE, STAR, not_found
-from fxworker.absent import AbsentModule, beside, is_stand_in
+from fxworker.absent import AbsentModule, as_part, beside, is_stand_in
 from fxworker.broken import are_still_broken, is_broken, is_installed, may_lack, package_of, without_broken
 from fxworker.callers import is_constructing
 from fxworker.checking import without_check
@@ -63,6 +65,7 @@ class StandIns(Loader):
                 _leave_warnings()
                 _leave_dispatch()
                 _leave_abstract()
+                _leave_modules()
             ABSENCES.names.add(fullname)
             ABSENCES.found.append(not_found(fullname).with_traceback(way))
         spec = ModuleSpec(fullname, self, is_package=True)
@@ -164,6 +167,17 @@ def _leave_abstract() -> None:
         return subclass if is_stand_in(subclass) else original(cls, subclass)
 
     abc.ABCMeta.register = register
+
+
+def _leave_modules() -> None:
+    """Let modules take what was made of an absent package while something was imported: it is a part of theirs."""
+    original = nn.Module.add_module
+
+    @functools.wraps(original)
+    def add_module(self: nn.Module, name: str, module: nn.Module | None) -> None:
+        original(self, name, as_part(module))
+
+    nn.Module.add_module = add_module
 
 
 _STAND_INS: Final = StandIns()

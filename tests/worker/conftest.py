@@ -1,5 +1,6 @@
 """Workers for the tests: one that is shared, and one that a test may end."""
 
+import abc
 import sys
 import warnings
 from collections.abc import Iterator
@@ -65,8 +66,14 @@ def imports_undone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
     What torch has imported of itself stays: some of it registers operators, which can be done once.
     """
     monkeypatch.syspath_prepend(str(tmp_path))
-    for module, name in ((torch.jit, "script"), (warnings, "filterwarnings"), (warnings, "simplefilter")):
-        monkeypatch.setattr(module, name, getattr(module, name))
+    for owner, name in (
+        (torch.jit, "script"),
+        (torch.nn.Module, "add_module"),
+        (warnings, "filterwarnings"),
+        (warnings, "simplefilter"),
+        (abc.ABCMeta, "register"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
     before = set(sys.modules)
     yield
     ABSENCES.names.clear()

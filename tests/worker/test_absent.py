@@ -481,6 +481,21 @@ def test_functions_that_tell_classes_apart_leave_out_those_of_it(tmp_path):
     assert [module.Coder().code(1), module.Coder().code("")] == ["any", "text"]
 
 
+def test_modules_take_what_was_made_of_it_before(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import no_such_thing\nfrom torch import nn\n"
+        "METRICS = (no_such_thing.Accuracy(classes=3), no_such_thing.Score())\n"
+        "ready = nn.Sequential(nn.Linear(4, 4), no_such_thing.Gate(4))\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, metrics=METRICS):\n"
+        "        super().__init__()\n        self.metrics = nn.ModuleList(metrics)\n",
+    )
+    assert len(module.ready) == len(attempt(module.Net).metrics) == 2
+    with pytest.raises(TypeError, match="is not a Module subclass"):
+        torch.nn.ModuleList([3])
+
+
 def test_an_abstract_class_leaves_out_those_of_it(tmp_path):
     module, _ = imported(
         tmp_path,
