@@ -9,10 +9,12 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from fxengine.capturing.dimensions import misfit
+from fxengine.evaluation import evaluate, has_own_train
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.disagreements import are_of_two_sizes
+from fxengine.inputs.probe import preserved
 from fxengine.inputs.sizes import is_of_pictures
 from fxengine.node import Node
 from fxengine.passes.cost import shapes_and_costs
@@ -30,13 +32,13 @@ from fxworker.wire import Construct, TraceTarget
 def evaluating(root: Any) -> Generator[None]:
     """Let a model run in the body as inputs are searched for: not in training."""
     training = [part for part in root.modules() if part.training] if isinstance(root, nn.Module) else []
-    try:
-        for part in training:
-            part.training = False
-        yield
-    finally:
-        for part in training:
-            part.training = True
+    with preserved([*filter(has_own_train, training)]):
+        try:
+            evaluate(training)
+            yield
+        finally:
+            for part in training:
+                part.training = True
 
 
 def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], root: Any) -> ShapeFailure | None:

@@ -586,3 +586,29 @@ class HarmonisedLoss(nn.Module):
 def test_places_that_follow_from_shares_are_those_of_a_table():
     target = fed(HarmonisedLoss()).recipes["target"]
     assert (target.fill, target.dtype) == ("uniform", torch.float32)
+
+
+class Biased(nn.Module):
+    """Keeps what it adds ready while it is not trained, as LeViT does."""
+
+    def __init__(self):
+        super().__init__()
+        self.scores, self.biases = nn.Linear(8, 16), nn.Parameter(torch.zeros(16))
+        self.register_buffer("places", torch.arange(16).flip(0), persistent=False)
+
+    def train(self, mode=True):
+        super().train(mode)
+        if mode and hasattr(self, "ready"):
+            del self.ready
+        elif not mode:
+            self.register_buffer("ready", self.biases[self.places].detach(), persistent=False)
+
+    def forward(self, x):
+        return self.scores(x) + (self.biases[self.places] if self.training else self.ready)
+
+
+def test_what_a_model_makes_ready_for_its_evaluation_is_there_meanwhile():
+    root = Biased()
+    assert fed(root).args[0].shape == (2, 8)
+    assert not hasattr(root, "ready")
+    assert root.training

@@ -89,6 +89,32 @@ def test_the_nodes_explain_the_whole():
     assert 0.1 < result.explained < 2
 
 
+class Ready(nn.Module):
+    """Keeps what it adds ready while it is not trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.scores, self.biases = nn.Linear(8, 16), nn.Parameter(torch.zeros(16))
+
+    def train(self, mode=True):
+        super().train(mode)
+        if not mode:
+            self.register_buffer("ready", 2 * self.biases.detach(), persistent=False)
+        elif hasattr(self, "ready"):
+            del self.ready
+
+    def forward(self, x):
+        return self.scores(x) + (2 * self.biases if self.training else self.ready)
+
+
+def test_a_model_has_made_ready_what_its_evaluation_needs():
+    root = Ready()
+    result = profile(symbolic_trace(root), root, (torch.randn(2, 8),), options=QUICK)
+    assert result.nodes
+    assert root.training
+    assert not hasattr(root, "ready")
+
+
 def test_the_environment_is_recorded(profiled):
     environment = profiled.environment
     assert (environment.device, environment.dtype, environment.training) == ("cpu", "f32", False)

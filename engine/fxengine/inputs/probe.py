@@ -9,7 +9,7 @@ import math
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -22,6 +22,7 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from fxengine.classification import Moment, moments_of
+from fxengine.evaluation import evaluate
 from fxengine.inputs.accounts import Accounts, Operation, Sources
 from fxengine.inputs.indices import Indices
 from fxengine.inputs.recipes import Recipe, call_arguments
@@ -41,6 +42,7 @@ __all__ = [
     "first_line",
     "module_of",
     "moments_outside",
+    "preserved",
     "preserved_state",
     "probe",
 ]
@@ -339,8 +341,7 @@ def probe(
     with preserved_state(module) as parts, Patches() as patches:
         if compiling:
             patches.attribute(torch.compiler, "_is_compiling_flag", lambda _: True)
-        for part in parts:
-            part.training = False
+        evaluate(parts)
         try:
             # What the probe carries out runs under no mode; what is scripted is not compiled: there is no data for it.
             with torch.no_grad(), _uncompiled(False), mode, UntilDeadline(limit):
@@ -403,10 +404,17 @@ def preserved_state(module: nn.Module | None) -> Generator[list[nn.Module]]:
     modules are as lazy as before.
     """
     parts = list(module.modules()) if module is not None else []
+    with preserved(parts):
+        yield parts
+
+
+@contextmanager
+def preserved(parts: Collection[nn.Module]) -> Generator[None]:
+    """Do what `preserved_state` does for some modules."""
     kept = [_snapshot(part) for part in parts]
     lazy = lazy_among(parts)
     try:
-        yield parts
+        yield
     finally:
         for each in lazy:
             each.restore()

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
+from fxengine.evaluation import evaluate
 from fxengine.inputs.accounts import Accounts
 from fxengine.inputs.faults import is_of_layout
 from fxengine.inputs.probe import (
@@ -142,19 +143,20 @@ def _run(
         OutOfTime: It takes too long.
     """
     generator = torch.Generator().manual_seed(0)
-    state = {
-        name: torch.ones_like(tensor, device=_CPU) if _OF_SPREAD.search(name) else _drawn(tensor, generator)
-        for name, tensor in itertools.chain(root.named_parameters(), root.named_buffers())
-        if tensor.is_meta
-    }
+    state: dict[str, torch.Tensor] = {}
 
     def run(values: Mapping[str, Any]) -> None:
         args, kwargs = call_arguments(values, positional)
         torch.func.functional_call(root, state, args, kwargs)
 
     with preserved_state(root) as parts, torch.random.fork_rng(devices=[]):
+        evaluate(parts)
+        state |= {
+            name: torch.ones_like(tensor, device=_CPU) if _OF_SPREAD.search(name) else _drawn(tensor, generator)
+            for name, tensor in itertools.chain(root.named_parameters(), root.named_buffers())
+            if tensor.is_meta
+        }
         for part in parts:
-            part.training = False
             vars(part).update(_with_data(part, generator))
         for _ in range(_RUNS):
             try:

@@ -15,7 +15,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from fxengine.evaluation import evaluate, has_own_train
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs, materialize
 from fxengine.interpreter import Interpreter
@@ -502,8 +503,11 @@ def _conditions(modules: tuple[Any, ...], options: ProfileOptions) -> Generator[
     parts = [part for module in modules if isinstance(module, nn.Module) for part in module.modules()]
     modes = [(part, part.training) for part in parts]
     threads = torch.get_num_threads()
-    for part in parts:
-        part.training = options.training
+    if options.training:
+        for part in parts:
+            part.training = True
+    else:
+        evaluate(parts)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     try:
@@ -511,5 +515,9 @@ def _conditions(modules: tuple[Any, ...], options: ProfileOptions) -> Generator[
             yield
     finally:
         torch.set_num_threads(threads)
+        for part, mode in modes:
+            if mode and has_own_train(part):
+                with suppress(Exception):  # It takes away what it has made ready.
+                    part.train()
         for part, mode in modes:
             part.training = mode
