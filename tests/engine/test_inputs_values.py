@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
 
-from fxengine.inputs import infer_inputs, materialize
-from fxengine.inputs.probe import OutOfTime
+from fxengine.inputs import TensorRecipe, infer_inputs, materialize
+from fxengine.inputs.probe import OutOfTime, probe
 from tests.support.feeding import fed
 
 
@@ -522,6 +522,19 @@ class Bag(nn.Module):
 
 def test_a_bag_takes_no_more_numbers_than_it_has_rows():
     assert fed(Bag()).args[0].shape[1] <= 3
+
+
+class Enlarged(nn.Module):
+    """Makes something as large as it is told to."""
+
+    def forward(self, x: Tensor, shape):
+        return x.mean() + torch.zeros(len(x), *shape)
+
+
+def test_several_numbers_that_are_no_whole_ones_are_no_size_of_what_is_made():
+    x = TensorRecipe((2, 8))
+    assert probe(Enlarged(), {"x": x, "shape": TensorRecipe((2,), "full", torch.int64, 3)}, 2).accepted
+    assert not probe(Enlarged(), {"x": x, "shape": TensorRecipe((1, 64))}, 2).accepted
 
 
 class Teacher(nn.Module):

@@ -157,7 +157,9 @@ class Outcome:
     @property
     def _lacks_a_number(self) -> bool:
         """Whether something was asked for as a number that no data would make one."""
-        asked = self.operation.tensors[1:] if self.operation is not None else []
+        asked = self.operation.tensors if self.operation is not None else []
+        if self.operation is not None and isinstance(next(iter(self.operation.args), None), Tensor):
+            asked = asked[1:]  # The first is what gets the size.
         message = str(self.error)
         is_size = "failed to unpack the object at pos" in message
         is_tensor = "got Tensor" in message
