@@ -21,6 +21,7 @@ from fxengine.silent.reading import definition_behind
 from fxengine.silent.signature import is_read
 from fxengine.syntax import definition_of
 from fxworker.building import Built
+from fxworker.choices import parameters_of
 from fxworker.stock import has_stand_in
 from fxworker.wire import Problem, Provenance
 
@@ -31,6 +32,9 @@ _NOBODYS: Final = frozenset[Provenance]({"inferred", "no arguments", "remembered
 """Ways to build a model that nobody uses."""
 
 _CONTAINERS: Final = (nn.ModuleDict, nn.ModuleList, nn.Sequential)
+
+_OF_NOTHING: Final = re.compile(r"'NoneType' object|not NoneType")
+_OF_CONTAINER: Final = re.compile(r"'Module(?:Dict|List)' object has no attribute")
 
 _UNPACKED: Final = re.compile(r"(?:too many|not enough) values to unpack")
 
@@ -80,6 +84,15 @@ def doubted(
     `guesses` says what was assumed of names of the file that the model depends on, and `fed` what inputs were guessed
     that have told the trace what shapes are.
     """
+    left_out = _left_out(error, built) if problem.code == RaisedWhileTracing.code and error is not None else ()
+    if left_out and built.construct is not None:
+        names = ", ".join(f"`{name}`" for name in left_out)
+        built_as = (
+            f"built as `{built.construct.expression}`, where {names} {'is' if len(left_out) == 1 else 'are'} None"
+        )
+        name = built.construct.expression.partition("(")[0]
+        said = f"say how it is built in a comment above the class: `# fx: {name}({left_out[0]}=…)`"
+        return replace(problem, severity="warning", explanation=built_as, hint=said)
     if problem.code != RaisedWhileTracing.code or isinstance(error, _SURE):
         return problem
     if problem.slip is not None and problem.slip.kind == "self":
@@ -110,6 +123,18 @@ def doubted(
         explanation="\n".join(filter(None, (problem.explanation, built_as))),
         hint="\n".join(filter(None, (said, problem.hint))),
     )
+
+
+def _left_out(error: BaseException, built: Built) -> tuple[str, ...]:
+    """Return the arguments that a model was not given and may want, where it fails over None or an empty container."""
+    root, construct = built.root, built.construct
+    if construct is None or construct.source not in _NOBODYS or not isinstance(root, nn.Module):
+        return ()
+    nothing = [name for name, each in parameters_of(type(root)).items() if each.default is None]
+    if _OF_NOTHING.search(text_of(error)):
+        return tuple(name for name in nothing if getattr(root, name, name) is None)
+    is_of_empty = _OF_CONTAINER.search(text_of(error)) and any(map(_is_empty, vars(root).get("_modules", {}).values()))
+    return tuple(nothing) if is_of_empty else ()
 
 
 def _is_empty(model: object) -> bool:

@@ -229,6 +229,47 @@ def test_a_constructor_that_forgets_the_one_it_inherits_is_told_and_hides_no_oth
     assert "`Forgetful` does not call `super().__init__()`" in problem.message
 
 
+LEFT_OUT = """
+from torch import nn
+
+
+class Wrapped(nn.Module):
+    def __init__(self, encoder=None, width=8):
+        super().__init__()
+        self.encoder = encoder
+        self.fc = nn.Linear(width, 2)
+
+    def forward(self, x):
+        return self.fc(self.encoder(x))
+
+
+class Loaded(nn.Module):
+    def __init__(self, modules=None):
+        super().__init__()
+        self.mods = nn.ModuleDict(modules)
+
+    def forward(self, x):
+        return self.mods.encoder(x)
+
+
+class Mistaken(nn.Module):
+    def __init__(self, encoder=None):
+        super().__init__()
+        self.fc = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.encoded(x)
+"""
+
+
+def test_what_nobody_gave_a_model_that_may_be_needed_is_no_error(worker, model):
+    report = worker.trace(model(LEFT_OUT))
+    told = {each.qualname: each.problems[0] for each in report.targets}
+    assert [told[each].severity for each in ("Wrapped", "Loaded", "Mistaken")] == ["warning", "warning", "error"]
+    assert told["Wrapped"].explanation == "built as `Wrapped()`, where `encoder` is None"
+    assert "# fx: Loaded(modules=…)" in told["Loaded"].hint
+
+
 def test_a_class_that_looks_like_a_model_and_is_none_is_not_spoken_of(worker, model):
     model("class RandomTransformer: ...\n", "base.py")
     looks = "class Act(RandomTransformer):\n    def forward(self, x):\n        return 2 * x\n"
