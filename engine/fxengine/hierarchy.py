@@ -143,7 +143,8 @@ def modules_of(root: nn.Module) -> list[nn.Module]:
         module = pending.pop()
         if module not in found:
             found[module] = None
-            pending += [child for child in module._modules.values() if child is not None]
+            # One that has not called the constructor of its base has no parts.
+            pending += [child for child in vars(module).get("_modules", {}).values() if child is not None]
     return [*found]
 
 

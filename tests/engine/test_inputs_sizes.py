@@ -223,3 +223,19 @@ class Readout(nn.Module):
 
 def test_what_the_model_keeps_is_viewed_by_a_size_that_it_has():
     assert fed(Readout()).args[0].shape[1] == 5
+
+
+class OfNoPatches(nn.Module):
+    """Wants no patch at all, which nothing is."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 8, 8, 8)
+
+    def forward(self, x):
+        patches = self.patches(x)
+        return patches.reshape(patches.shape[0], 0, 8, 8)
+
+
+def test_what_no_picture_has_is_looked_for_in_vain():
+    assert not infer_inputs(OfNoPatches()).usable

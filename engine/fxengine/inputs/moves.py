@@ -155,7 +155,7 @@ class Moves:
         count = len(patch)
         if count != len(recipe.shape) - 2 or min(patch) < _LEAST_PATCH:
             return
-        for patches in (wanted, wanted - 1):
+        for patches in (max(0, wanted), max(0, wanted - 1)):
             side = round(patches ** (1 / count))
             if side > 1 and side**count == patches:
                 sides = tuple(side * each for each in patch)
