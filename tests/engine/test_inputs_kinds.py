@@ -1,5 +1,6 @@
 """Inputs of other kinds than tensors of numbers: texts, packed sequences, dictionaries, lengths, complex numbers."""
 
+import time
 from types import SimpleNamespace
 from typing import TypedDict
 
@@ -580,3 +581,22 @@ def test_what_is_read_in_both_ways_has_both():
         assert found.expression.startswith("type('Keyed', (SimpleNamespace,), {'__getitem__': ")
         made = eval(found.expression, {"torch": torch, "SimpleNamespace": SimpleNamespace})
         assert root(made).shape[-1] == 8
+
+
+class TakenApart(nn.Module):
+    """Takes apart what nothing tells of: as long as it is a tensor, into as many parts as that has rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(24, 2)
+
+    def forward(self, features, shapes):
+        (low, high), (rows, columns) = features, shapes["grid"]
+        low = low.view(low.shape[0], rows, columns, 24)
+        return self.out(low).sum() + high.view(high.shape[0], 3, rows * columns).sum()
+
+
+def test_a_tensor_of_any_number_of_rows_is_taken_apart_in_time():
+    start = time.process_time()
+    infer_inputs(TakenApart())
+    assert time.process_time() - start < 10

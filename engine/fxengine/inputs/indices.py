@@ -33,6 +33,10 @@ _FEW: Final = 2
 """As large as what is added to integers that a model keeps, and which nobody knows without data, fits most likely."""
 
 
+_MOST_PARTS: Final = 64
+"""Of how many parts of a tensor that is taken apart one knows what they are: it may have any number of rows."""
+
+
 class Indices:
     """Knows how large integers are that come from the inputs of one run. Mutable: it grows with the run."""
 
@@ -79,11 +83,11 @@ class Indices:
 
     def note_result(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
         """Note what a call has made of integers, or of what it rounds to such."""
-        for part in result if isinstance(result, tuple | list) else ():
+        for part in result[:_MOST_PARTS] if isinstance(result, tuple | list) else ():
             self.note_result(func, args, part)
         if not isinstance(result, Tensor) or not args:
             return
-        if func in _LAID_OUT and id(args[0]) in self._fractions | self._rounded:
+        if func in _LAID_OUT and (id(args[0]) in self._fractions or id(args[0]) in self._rounded):
             (self._fractions if result.is_floating_point() else self._rounded).add(id(result))
         if result.is_floating_point():
             return
