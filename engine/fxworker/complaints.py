@@ -401,8 +401,8 @@ def _about_kind(
             got = next((each for each in found.groups() if each), "")
             classes = (nn.Module,) if kind == "callable" else ()
             is_of_tuple = _JOINED_TO_TUPLE.search(text) is not None
-            added = _ADDED_TO.search(text) if _adds_number(error) else None
-            wanted, got = (kind, got) if added is None else ("number", added[1])
+            added = _ADDED_TO.search(text)
+            wanted, got = ("number", added[1]) if added is not None and _adds_number(error) else (kind, got)
             return Complaint(words, wanted, got, values=values, classes=classes, is_of_tuple=is_of_tuple)
     named = re.search(r"<class '([\w.]+)'>", text)
     got = named[1].rpartition(".")[2] if named is not None else ""

@@ -21,7 +21,7 @@ from fxengine.silent.reading import definition_behind
 from fxengine.silent.signature import is_read
 from fxengine.syntax import definition_of
 from fxworker.building import Built
-from fxworker.choices import parameters_of
+from fxworker.choices import attribute_of, parameters_of
 from fxworker.stock import has_stand_in
 from fxworker.wire import Problem, Provenance
 
@@ -84,7 +84,9 @@ def doubted(
     `guesses` says what was assumed of names of the file that the model depends on, and `fed` what inputs were guessed
     that have told the trace what shapes are.
     """
-    left_out = _left_out(error, built) if problem.code == RaisedWhileTracing.code and error is not None else ()
+    if problem.code != RaisedWhileTracing.code:
+        return problem
+    left_out = _left_out(error, built) if error is not None else ()
     if left_out and built.construct is not None:
         names = ", ".join(f"`{name}`" for name in left_out)
         built_as = (
@@ -93,7 +95,7 @@ def doubted(
         name = built.construct.expression.partition("(")[0]
         said = f"say how it is built in a comment above the class: `# fx: {name}({left_out[0]}=…)`"
         return replace(problem, severity="warning", explanation=built_as, hint=said)
-    if problem.code != RaisedWhileTracing.code or isinstance(error, _SURE):
+    if isinstance(error, _SURE):
         return problem
     if problem.slip is not None and problem.slip.kind == "self":
         return problem
@@ -132,7 +134,7 @@ def _left_out(error: BaseException, built: Built) -> tuple[str, ...]:
         return ()
     nothing = [name for name, each in parameters_of(type(root)).items() if each.default is None]
     if _OF_NOTHING.search(text_of(error)):
-        return tuple(name for name in nothing if getattr(root, name, name) is None)
+        return tuple(name for name in nothing if attribute_of(root, name) is None and name in dir(root))
     is_of_empty = _OF_CONTAINER.search(text_of(error)) and any(map(_is_empty, vars(root).get("_modules", {}).values()))
     return tuple(nothing) if is_of_empty else ()
 

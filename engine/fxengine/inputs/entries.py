@@ -98,8 +98,9 @@ def _attributes(moment: Moment, frame: Frame) -> Iterator[ast.Attribute]:
             continue
         if isinstance(node, ast.Attribute):
             yield node
+            continue
         for each in assigned:
-            is_of_name = any(isinstance(target, ast.Name) and target.id == ast.unparse(node) for target in each.targets)
+            is_of_name = any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
             if is_of_name and isinstance(each.value, ast.Attribute):
                 yield each.value
 

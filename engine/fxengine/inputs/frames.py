@@ -81,7 +81,12 @@ class Frame:
         """Return what an expression of names, attributes, items, sizes and arithmetic stands for."""
         if not _is_harmless(expression):
             return UNKNOWN
-        return self._evaluated(expression, self._variables)
+        return _evaluated(expression, self._scope)
+
+    @cached_property
+    def _scope(self) -> dict[str, Any]:
+        """The names of the function's module and its variables, in one: a comprehension sees no other locals."""
+        return {**self.moment.frame.f_globals, **self._variables}
 
     @cached_property
     def _variables(self) -> Mapping[str, Any]:
@@ -94,18 +99,19 @@ class Frame:
         here = self.moment.source.span
         for node in nodes_around(self.moment.path, here):
             for generator in getattr(node, "generators", ()) if span_of(node) != here else ():
-                items = self._evaluated(generator.iter, known) if _is_harmless(generator.iter) else UNKNOWN
+                scope = {**self.moment.frame.f_globals, **known}
+                items = _evaluated(generator.iter, scope) if _is_harmless(generator.iter) else UNKNOWN
                 if isinstance(items, Tensor | list | tuple | dict):
                     with contextlib.suppress(Exception):  # There are none, or it is a number.
                         known = {**dict(_bound(generator.target, next(iter(items)))), **known}
         return known
 
-    def _evaluated(self, expression: ast.expr, variables: Mapping[str, Any]) -> Any:
-        with contextlib.suppress(Exception):
-            code = compile(ast.Expression(expression), "<condition>", "eval")
-            scope = {**self.moment.frame.f_globals, **variables}  # In one: a comprehension sees no other locals.
-            return eval(code, scope)  # noqa: S307 - reads only; see `_is_harmless`.
-        return UNKNOWN
+
+def _evaluated(expression: ast.expr, scope: dict[str, Any]) -> Any:
+    with contextlib.suppress(Exception):
+        code = compile(ast.Expression(expression), "<condition>", "eval")
+        return eval(code, scope)  # noqa: S307 - reads only; see `_is_harmless`.
+    return UNKNOWN
 
 
 def _bound(target: ast.expr, item: Any) -> Iterator[tuple[str, Any]]:

@@ -191,6 +191,11 @@ class _Probe(ShapesOnly):
         self.accounts = Accounts()
         self.indices = Indices(self.accounts, recipes, values)
 
+    def outcome(self, **more: Any) -> Outcome:
+        """Return what was seen so far, with more that is known of it."""
+        seen = self.calls, self.elements, self.largest, self.products, self.looks_up
+        return Outcome(*seen, account=self.accounts.of, **more)
+
     def __torch_function__(
         self,
         func: Callable[..., Any],
@@ -351,27 +356,13 @@ def probe(
         except OutOfTime:
             return Outcome(mode.calls, mode.elements, error=TimeoutError("this trial took too long"))
         except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
-            return Outcome(
-                mode.calls,
-                mode.elements,
-                mode.largest,
-                mode.products,
-                mode.looks_up,
-                error,
-                mode.accounts.operation_of(error),
-                module_of(error, module),
-                moments_outside(error),
-                mode.accounts.of,
+            return mode.outcome(
+                error=error,
+                operation=mode.accounts.operation_of(error),
+                module=module_of(error, module),
+                moments=moments_outside(error),
             )
-    return Outcome(
-        mode.calls,
-        mode.elements,
-        mode.largest,
-        mode.products,
-        mode.looks_up,
-        account=mode.accounts.of,
-        rounded=mode.rounded,
-    )
+    return mode.outcome(rounded=mode.rounded)
 
 
 class UntilDeadline(TorchFunctionMode):
