@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from torch import Tensor, nn
 
+from fxengine.called import called_module
 from fxengine.inputs import InferredInputs, infer_inputs
 from fxengine.inputs.sizes import is_of_pictures
 from fxengine.node import Node
@@ -20,7 +21,7 @@ def fits_flattened(node: Node, root: nn.Module) -> InferredInputs | None:
         node: The call of the layer, which failed. Its inputs' shapes are known.
         root: The model. It is left as it was.
     """
-    layer = root.get_submodule(str(node.target)) if node.op == "call_module" else None
+    layer = called_module(node, root)
     if not isinstance(layer, nn.Linear) or not any(map(_is_picture, node.all_input_nodes)):
         return None
     hook = layer.register_forward_pre_hook(_flattened)

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from torch import nn
 
 from fxengine.advice import on_one_line
+from fxengine.called import called_module
 from fxengine.capturing.dimensions import frame_of
 from fxengine.classification import Moment
 from fxengine.errors import text_of
@@ -82,8 +83,8 @@ def mistaken(failure: ShapeFailure, root: Any) -> Mistaken | None:
     if not isinstance(error, _OF_KINDS):
         return None
     shown = on_one_line(written(node))
-    if node.op == "call_module":
-        module = root.get_submodule(str(node.target))
+    module = called_module(node, root)
+    if module is not None:
         if isinstance(module, _CONTAINERS) and isinstance(error, NotImplementedError):
             kind = type(module).__name__
             name = shown.partition("(")[0]
@@ -238,7 +239,7 @@ def _returned(source: Node, kind: type, root: nn.Module) -> tuple[str, bool]:
     if source.op != "call_module":
         is_pair = kind.__module__ == "torch.return_types" and {"values", "indices"} <= {*dir(kind)}
         return (_OF_FUNCTIONS if is_pair else _SEVERAL), True
-    module = root.get_submodule(str(source.target))
+    module = called_module(source, root)
     return next(((said, True) for layers, said in _RETURNED if isinstance(module, layers)), (_SEVERAL, False))
 
 
@@ -248,7 +249,7 @@ def _of_states(node: Node, root: nn.Module) -> Mistaken | None:
     if not isinstance(state, Node) or _name(state) != _ITEM or state.args[1] != 1:
         return None
     layer = state.args[0]
-    module = root.get_submodule(str(layer.target)) if isinstance(layer, Node) and layer.op == "call_module" else None
+    module = called_module(layer, root) if isinstance(layer, Node) else None
     if not isinstance(module, nn.GRU | nn.RNN) or not isinstance(layer, Node):
         return None
     kind = f"nn.{type(module).__name__}"

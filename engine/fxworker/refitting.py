@@ -113,7 +113,14 @@ class Refitting(Mending):
             return
         # What is taken out of a container has no name there, and the message has that of its class.
         called = _FORWARD.match(str(misfit.error))
-        of_class = [each for each, value in choice.items() if called and value == f"torch.nn.{called[1]}()"]
+        name = f"torch.nn.{called[1]}" if called else ""
+        of_class = [each for each, value in choice.items() if name and isinstance(value, str) and name in value]
+        if len(of_class) > 1:  # Where one hands on what it takes, the others will.
+            changed = dict(choice)
+            for path in of_class:
+                results = self._proposals.slot(choice, path).use.results
+                changed = self._everywhere(changed, path, next(to_call(choice[path], results), choice[path]))
+            yield 0.4, changed
         for rank, path in enumerate(dict.fromkeys([*blamed, *of_class])):
             now = choice.get(path, "None")
             results = self._proposals.slot(choice, path).use.results

@@ -23,6 +23,9 @@ _HOLDING_SEVERAL: Final = ("(", "[", "torch.nn.ModuleList(", "torch.nn.ModuleDic
 """How what holds several begins."""
 
 _CLASS: Final = "torch.nn.Identity"
+_CLASS_OF_SEVERAL: Final = re.compile(r"(?<=[\[ ])torch\.nn\.Identity(?=[,\]])")
+"""What stands in for a class, and for one in a list of such."""
+
 _OF_SIZES: Final = (
     "type('Module', (torch.nn.Linear,), "
     "{'forward': lambda self, given, *_, **__: torch.nn.Linear.forward(self, given)})"
@@ -124,6 +127,8 @@ def to_call(now: Value, results: tuple[int, ...]) -> Iterator[str]:
         yield stand_in
     if isinstance(now, str) and now.startswith(_HOLDING_SEVERAL) and _LAYER in now:
         yield now.replace(_LAYER, stand_in)
+    elif isinstance(now, str) and _CLASS_OF_SEVERAL.search(now):
+        yield _CLASS_OF_SEVERAL.sub(_any_class(results), now)
     if isinstance(now, str) and now.startswith("torch.nn.Linear("):
         # It is there for its parameters.
         yield f"type('Module', (torch.nn.Linear,), {{'forward': {takes_any(results)}}})(1, 1)"

@@ -379,3 +379,40 @@ class Counting(nn.Module):
 
 def test_lists_get_as_many_items_as_a_message_wants():
     assert [len(each) for each in fed(Counting()).args] == [5, 5]
+
+
+class Looks(nn.Module):
+    """Looks at places of three levels."""
+
+    def __init__(self):
+        super().__init__()
+        self.n_levels = 3
+        self.offsets = nn.Linear(24, 6)
+
+    def forward(self, query, reference_points):
+        offsets = self.offsets(query)
+        return reference_points + offsets.view(*offsets.shape[:2], self.n_levels, 2)
+
+
+def test_a_query_has_a_place_that_it_looks_at_in_each_level():
+    query, references = fed(Looks()).args
+    assert references.shape == (*query.shape[:2], 3, 2)
+
+
+class Sequential(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(24, 2)
+
+    def forward(
+        self,
+        queries: Tensor,  # nq, bs, d_model
+        boxes: Tensor,  # nq, bs, 4
+    ):
+        attended = self.attend(queries, queries, queries)[0]
+        return attended[..., None] * boxes[:, :, None]
+
+
+def test_the_order_of_axes_that_a_comment_tells_is_that_of_what_a_layer_takes():
+    queries, boxes = fed(Sequential()).args
+    assert (queries.shape, boxes.shape) == ((16, 2, 24), (16, 2, 4))

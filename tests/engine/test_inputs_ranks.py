@@ -261,3 +261,44 @@ class Positions(nn.Module):
 )
 def test_what_meets_a_table_of_vectors_is_a_sequence(positions, shape):
     assert fed(positions).args[0].shape == shape
+
+
+class InEachPicture(nn.Module):
+    """Takes three numbers of each point, for one picture."""
+
+    def __init__(self):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(24, 2, batch_first=True)
+        self.weights = nn.Parameter(torch.ones(3, 2))
+
+    def forward(self, x, places):
+        """Weigh places.
+
+        Args:
+            x: of shape (batch, points, channels)
+            places: of shape (batch, points, 3)
+        """
+        weighed = places[:, :, None, :, :] @ self.weights
+        return self.attend(x, x, x)[0][..., None] * weighed.view(*x.shape[:2], 1, 2)
+
+
+def test_the_numbers_of_a_point_stay_the_last():
+    x, places = fed(InEachPicture()).args
+    assert places.shape == (*x.shape[:2], 1, 3)
+
+
+class Besides(nn.Module):
+    """Takes sizes with something else beside them."""
+
+    def __init__(self):
+        super().__init__()
+        self.heads = 2
+        self.kept = nn.Identity()
+
+    def forward(self, x):
+        b, n, d, heads, device = *self.kept(x).shape, self.heads, x.device
+        return x.reshape(b, n, heads, d // heads) + torch.zeros((), device=device)
+
+
+def test_sizes_are_counted_without_what_stands_beside_them():
+    assert len(fed(Besides()).args[0].shape) == 3

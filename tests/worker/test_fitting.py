@@ -9,7 +9,7 @@ import pytest
 
 from fxworker.complaints import complaint_of
 from fxworker.patience import OutOfPatience, patience
-from fxworker.stock import any_call, to_call
+from fxworker.stock import TAKES_ANY, any_call, to_call
 from fxworker.variations import as_tuple, nested
 from tests.worker.harness import of
 
@@ -51,6 +51,50 @@ class Wrapper(nn.Module):
 
     def forward(self, x):
         return self.inner(x, mask=None, return_hidden=True) * 2
+"""
+
+WRAPPING = """import torch
+from torch import nn
+
+
+class Kept(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, *args, record=False, **kwargs):
+        return self.net(*args, **kwargs)
+
+
+class Pair(nn.Module):
+    def __init__(self, f, g, j, k):
+        super().__init__()
+        self.f = Kept(f)
+        self.g = Kept(g)
+        self.j = Kept(j)
+        self.k = Kept(k)
+
+    def forward(self, x, m, shape=None, mask=None):
+        x1, x2 = torch.chunk(x, 2, dim=2)
+        m1, m2 = torch.chunk(m, 2, dim=2)
+        y1 = x1 + self.f(x2, shape=shape, record=True, mask=mask)
+        y2 = x2 + self.g(y1, shape=shape, record=True)
+        n1 = m1 + self.j(m2, shape=shape, record=True, mask=mask)
+        n2 = m2 + self.k(n1, shape=shape, record=True)
+        return torch.cat((y1, y2), dim=2), torch.cat((n1, n2), dim=2)
+
+
+class Losses(nn.Module):
+    def __init__(self, loss_funcs):
+        super().__init__()
+        assert isinstance(loss_funcs, list)
+        self.loss_funcs = [each() for each in loss_funcs]
+
+    def forward(self, pred, targ):
+        loss = torch.zeros_like(targ)
+        for loss_func in self.loss_funcs:
+            loss = loss + loss_func(pred, targ)
+        return loss.mean()
 """
 
 
@@ -408,6 +452,24 @@ def test_what_stands_in_for_several_modules_takes_what_they_are_called_with():
     pairs = "[(torch.nn.Identity(), torch.nn.Identity())]"
     assert list(to_call(pairs, ())) == [f"[({any_call()}, {any_call()})]"]
     assert not list(to_call(f"[({any_call()}, {any_call()})]", ()))
+
+
+def test_what_stands_in_for_several_classes_makes_what_takes_what_it_is_called_with():
+    (several,) = to_call("[torch.nn.Identity, torch.nn.Identity]", ())
+    assert several.count(TAKES_ANY) == 2
+    assert not list(to_call(several, ()))
+
+
+def test_parts_that_hand_on_what_they_are_called_with_are_replaced_together(worker, model):
+    (target,) = (each for each in worker.trace(model(WRAPPING)).targets if each.qualname == "Pair")
+    assert target.construct.expression.count(TAKES_ANY) == 4
+    assert target.inputs is not None
+
+
+def test_a_module_that_is_held_in_a_list_ends_no_search(worker, model):
+    (target,) = (each for each in worker.trace(model(WRAPPING)).targets if each.qualname == "Losses")
+    assert target.construct.expression.count(TAKES_ANY) == 2
+    assert target.inputs is not None
 
 
 def test_a_part_that_a_container_calls_by_its_place_takes_what_it_is_called_with(worker, model):

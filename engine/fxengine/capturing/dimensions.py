@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from torch import nn
 
+from fxengine.called import called_module
 from fxengine.capturing.definitions import definition_at
 from fxengine.node import Node
 from fxengine.source import SourceFrame
@@ -193,9 +194,9 @@ def _parameters(module: nn.Module | None) -> dict[str, nn.Parameter]:
 
 def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...]]]) -> tuple[Dimension, ...]:
     path = str(node.target)
-    module = root.get_submodule(path)
-    wanted = _wanted(module)
-    if wanted is None or not shapes:
+    module = called_module(node, root)
+    wanted = _wanted(module) if module is not None else None
+    if module is None or wanted is None or not shapes:
         return ()
     value, shape = shapes[0]
     name, size, _ = wanted
@@ -343,8 +344,8 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
 def _taken(node: Node, dim: int, size: int, root: nn.Module) -> tuple[str, str] | None:
     """The path of a layer that takes a value since it has this size, and how the layer's constructor calls that."""
     for user in node.users:
-        if user.op == "call_module" and user.args[:1] == (node,):
-            module = root.get_submodule(str(user.target))
+        module = called_module(user, root) if user.args[:1] == (node,) else None
+        if module is not None:
             wanted = _wanted(module)
             if wanted is not None and wanted[1] == size and _place(module, wanted[2], len(shape_of(node) or ())) == dim:
                 return str(user.target), wanted[0]
@@ -400,11 +401,10 @@ def _layer(node: Node, root: nn.Module) -> tuple[str, nn.Module] | None:
     """The layer whose result a node's value is, with its path; of those that give several it is the first one."""
     is_first = node.target is operator.getitem and node.args[1] == 0
     made = node.args[0] if is_first else node
-    if not isinstance(made, Node) or made.op != "call_module":
+    module = called_module(made, root) if isinstance(made, Node) else None
+    if not isinstance(made, Node) or module is None:
         return None
-    path = str(made.target)
-    module = root.get_submodule(path)
-    return (path, module) if not is_first or isinstance(module, _OF_SEVERAL) else None
+    return (str(made.target), module) if not is_first or isinstance(module, _OF_SEVERAL) else None
 
 
 def _fed_behind(node: Node, dim: int, size: int, root: nn.Module) -> tuple[Node, int] | None:
@@ -412,7 +412,7 @@ def _fed_behind(node: Node, dim: int, size: int, root: nn.Module) -> tuple[Node,
     made, rank = node.args[0] if node.target is operator.getitem else None, len(shape_of(node) or ())
     if not isinstance(made, Node) or made.op != "call_module" or not made.all_input_nodes or rank <= _ROWS:
         return None
-    layer = root.get_submodule(str(made.target))
+    layer = called_module(made, root)
     given = made.all_input_nodes[0]
     if not isinstance(layer, nn.RNNBase) or dim == rank - 1 or len(shape_of(given) or ()) != rank:
         return None

@@ -34,6 +34,9 @@ _SPATIAL = 2
 _LEAST_PATCH = 2
 _LONGEST = 1 << 16
 _MAX_RANK = 7
+_COORDINATES = 4
+"""The most numbers that a point has. The others are the largest of what is tried."""
+
 _ADDED = 2
 _MOST_HALVINGS = 4
 _LARGEST = 1 << 16
@@ -316,8 +319,11 @@ class Moves:
         if not 0 <= rank <= _MAX_RANK or rank == len(shape):
             return
         height, width = self.clues.image_sizes[0]
+        is_of_points = 2 < len(shape) < rank and shape[-1] <= _COORDINATES
+        if is_of_points:
+            yield (*shape[:-1], *(1,) * (rank - len(shape)), shape[-1]), 0.0
         if rank == 4 and recipe.dtype.is_floating_point:
-            yield (BATCH, self.clues.channels[0], height, width), 0.0
+            yield (BATCH, self.clues.channels[0], height, width), 0.3 if is_of_points else 0.0
         if rank == 5 and recipe.dtype.is_floating_point:
             yield (BATCH, self.clues.channels[0], self.clues.frames, height, width), 0.0
         if rank > len(shape):

@@ -281,6 +281,12 @@ def _starts(clues: Clues) -> list[Recipe]:
     return [Verbatim(f"torch.tensor({[16 * level for level in range(count)]})") for count in counts]
 
 
+def _references(clues: Clues) -> list[Recipe]:
+    """Where each query looks, as a share of the picture, in each level."""
+    counts = dict.fromkeys([clues.levels, 2, 1])
+    return [TensorRecipe((BATCH, clues.lengths[0], count, 2), "uniform") for count in counts]
+
+
 def _valid(clues: Clues) -> list[Recipe]:
     """How much of each level is no padding, in both directions."""
     return [TensorRecipe((BATCH, count, 2), "ones") for count in dict.fromkeys([clues.levels, 2, 1])]
@@ -313,6 +319,7 @@ NAME_RULES = tuple(
         (r"(^|_)(spatial|patch|grid|feature|level|value)_(shapes|hws?)$", _sides),
         (r"(^|_)level_start_ind(ex|ices)$", _starts),
         (r"(^|_)valid_ratios?$", _valid),
+        (r"(^|_)ref(erence)?_points?$", _references),
         (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),
         (r"(^|_)(indices|indexes|tags)$|^index$|(?<!edge)(?<!batch)_index$", _indices),
         (r"position_ids|^positions?$|^pos$|pos_ids", _positions),

@@ -315,10 +315,17 @@ class Proposer:
                 whole = shape if wanted.fill == "integers" else (*shape[:-1], wanted.shape[-1])
                 yield replace(wanted, shape=whole, because=because)
             elif wanted is not None and len(wanted.shape) == len(shape):
-                yield replace(wanted, because=because)
+                is_in_another_order = sorted(shape[:-1]) == sorted(wanted.shape[:-1])
+                whole = (*shape[:-1], wanted.shape[-1]) if is_in_another_order else wanted.shape
+                yield replace(wanted, shape=whole, because=because)
             elif like is not None and not like.dtype.is_floating_point and not self.clues.is_of_features(pattern):
                 yield replace(like, shape=shape, because=because)
-            elif like is not None and len(like.shape) == len(shape) and like.shape[-1] <= _COORDINATES_OF_ONE:
+            elif (
+                like is not None
+                and len(like.shape) == len(shape)
+                and like.shape[-1] <= _COORDINATES_OF_ONE
+                and not pattern[-1].isdigit()
+            ):
                 yield like  # The last size is told by the name, and only called something by the source.
             else:
                 yield TensorRecipe(shape, because=because)

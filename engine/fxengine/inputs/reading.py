@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from torch import nn
 
-__all__ = ["counted", "lengths_said", "may_be_none", "patterns_said"]
+__all__ = ["counted", "lengths_said", "may_be_none", "patterns_said", "starred_part"]
 
 _SEPARATOR: Final = r"(?:\s*[,×]\s*|\s+[xX]\s+|(?<=[A-Z0-9])x(?=[A-Z0-9]))"
 _AXIS: Final = r"(?:[A-Za-z_][\w/*+ -]*?|\d+|\.\.\.)"
@@ -240,10 +240,11 @@ def _of_code(definition: ast.AST, names: list[str]) -> Iterator[tuple[str, str]]
         if name not in names or getattr(node, "lineno", 0) > first.get(name, 1 << 30):
             continue
         match node:
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=_) if all(
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value) if all(
                 isinstance(each, ast.Name) for each in targets
             ):
-                yield name, " ".join(_axis(ast.unparse(each)) for each in targets)
+                _, axes = starred_part(value, targets)
+                yield name, " ".join(_axis(ast.unparse(each)) for each in axes)
             case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=[_, *rest]) if (
                 called in _PATTERN_FUNCTIONS
             ):
@@ -302,13 +303,28 @@ def _subject(node: ast.AST) -> str:
     """Return the name that a statement unpacks the shape of, or that a call is about."""
     match node:
         case ast.Assign(value=value):
-            return _measured(value)
+            return _measured(starred_part(value, [])[0])
         case ast.Call(args=[ast.Name(id=name), *_]):
             return name
         case ast.BinOp(left=ast.Subscript(value=ast.Name(id=name))):
             return name
         case _:
             return ""
+
+
+def starred_part(value: ast.expr, targets: list[ast.expr]) -> tuple[ast.expr, list[ast.expr]]:
+    """Return what is unpacked beside other values, with its targets: `x.shape` of `b, n, h = *x.shape, self.heads`.
+
+    Args:
+        value: What is assigned; returned as it is, if there is nothing beside it.
+        targets: What it is assigned to.
+    """
+    items = value.elts if isinstance(value, ast.Tuple) else []
+    starred = [(index, each.value) for index, each in enumerate(items) if isinstance(each, ast.Starred)]
+    if len(starred) != 1:
+        return value, targets
+    index, whole = starred[0]
+    return whole, targets[index : len(targets) - (len(items) - 1 - index)]
 
 
 def _measured(value: ast.expr) -> str:

@@ -24,6 +24,7 @@ from fxengine.inputs.entries import missing_entries, missing_parts
 from fxengine.inputs.frames import Frame
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import SENTENCES, Proposer
+from fxengine.inputs.reading import starred_part
 from fxengine.inputs.recipes import (
     Arguments,
     Constant,
@@ -133,7 +134,7 @@ class _Scene:
             case ast.Compare(left=key, ops=[ast.In() | ast.NotIn()], comparators=[whole]):
                 yield from self._searched(key, whole)
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
-                yield from self._unpacked(value, targets)
+                yield from self._unpacked(*starred_part(value, targets))
             case ast.For(iter=value, target=target):
                 yield from self._iterated(value, target)
             case _:

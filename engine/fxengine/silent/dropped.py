@@ -18,6 +18,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import nn
 
 from fxengine.advice import on_one_line
+from fxengine.called import called_module
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import LostResult
 from fxengine.node import Node
@@ -73,7 +74,7 @@ def _is_computed(node: Node, root: Any) -> bool:
         is_effect = name in _EFFECTS or name.endswith("_")
         return not is_effect and hasattr(torch.Tensor, name) and hasattr(torch.ops.aten, name)
     if node.op == "call_module":
-        module = root.get_submodule(str(node.target)) if isinstance(root, nn.Module) else None
+        module = called_module(node, root) if isinstance(root, nn.Module) else None
         own = type(module).__module__.startswith("torch.nn.modules.")
         return own and isinstance(module, nn.Module) and not module._forward_hooks and not module._forward_pre_hooks
     name = getattr(node.target, "__name__", "")
