@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
 
 from fxengine.inputs import infer_inputs, search
 from fxengine.inputs.probe import Outcome
@@ -239,3 +240,33 @@ class OfNoPatches(nn.Module):
 
 def test_what_no_picture_has_is_looked_for_in_vain():
     assert not infer_inputs(OfNoPatches()).usable
+
+
+class Valid(nn.Module):
+    """Takes pictures of one size alone, that no usual one is, and joins them with others of a size of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.enter = nn.Sequential(nn.Conv2d(3, 4, 5), nn.Conv2d(4, 4, 3), nn.MaxPool2d(2))
+        self.beside = nn.Conv2d(3, 4, 5)
+
+    def forward(self, x):
+        shrunk = self.beside(F.interpolate(x, size=(128, 128)))
+        return torch.cat([self.enter(x), shrunk], 1)
+
+
+class Stepwise(nn.Module):
+    """Takes signals of one length alone: so many steps as it has positions for."""
+
+    def __init__(self):
+        super().__init__()
+        self.enter = nn.Sequential(nn.Conv1d(1, 8, 10, stride=5), nn.Conv1d(8, 8, 3, stride=2))
+        self.positions = nn.Parameter(torch.zeros(1, 8, 121))
+
+    def forward(self, x):
+        return self.enter(x) + self.positions
+
+
+def test_a_size_follows_from_two_others():
+    assert fed(Valid()).args[0].shape[2:] == (254, 254)
+    assert fed(Stepwise()).args[0].shape[-1] in range(1220, 1230)

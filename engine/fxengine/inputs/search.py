@@ -23,6 +23,7 @@ from torch import nn
 
 from fxengine.graph import Graph
 from fxengine.inputs.absences import absent_names, missing_names
+from fxengine.inputs.approaching import approached
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
 from fxengine.inputs.faults import is_fault
@@ -64,8 +65,10 @@ _AGAIN = 0.25
 _MOST_AGAIN = 6.0
 _LOWERED = 1.0
 _OF_ONE = 0.1
+_OF_A_SIZE = 0.1
 """What a line counts beside a call. What a complaint adds to the cost of its repairs each time that it has been heard
-before, and at most; what it costs to do without something that a flag asks for, and with more than one example."""
+before, and at most; what it costs to do without something that a flag asks for, with more than one example, and with a
+size that two others have told."""
 
 _HOPELESS = 40
 """Trials that all end with one and the same complaint, after which there are no more unless somebody says otherwise."""
@@ -438,6 +441,8 @@ class _Search:
         for name in self._dispensable(outcome, candidate.recipes):
             recipes = {**candidate.recipes, name: Constant(None, f"`{name}` may be None")}
             self._push(self._ordered(recipes), candidate.cost + _LOWERED + again, progress)
+        for recipes in approached(candidate.recipes, outcome, self.attempts[:-1]):
+            self._push(recipes, candidate.cost + _OF_A_SIZE, progress)
         changes = repairs(candidate.recipes, outcome, self.clues, self.proposer)
         for change in itertools.islice(changes, _MAX_REPAIRS):
             self._push(dict(change.recipes), candidate.cost + change.cost + again, progress)
