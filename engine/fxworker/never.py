@@ -40,6 +40,7 @@ from fxengine.inputs.sizes import (
 from fxengine.inputs.values import is_never_viewed
 from fxengine.passes.shape_prop import ShapeFailure
 from fxworker.argument_lists import Arguments
+from fxworker.assigned_when import is_of_a_choice
 from fxworker.building import built_as
 from fxworker.distinct import HOPELESS, are_distinct, with_equal_sizes
 from fxworker.failing import failure_with, is_of_batch, is_of_kinds, never_agree, used_by_default
@@ -145,7 +146,7 @@ class Search:
             is_so = is_there and (
                 self._is_of_any_size() or self._is_of_any_length(failure) or self._is_of_parameters(failure)
             )
-            by_written = is_so and self.construct is not None
+            by_written = is_so and self.construct is not None and not is_of_a_choice(failure.node)
         # Other trials have left their shapes at the nodes.
         failure = failure_with(self.module, found.args, found.kwargs, self.root) if is_so and is_there else None
         return None if failure is None else Hopeless(failure, found.expression, by_written)

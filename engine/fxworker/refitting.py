@@ -25,6 +25,10 @@ _OF_SIDES: Final = re.compile(r"size|kernel|stride|pad|shape|resolution|window|p
 """What lists are called that have something for each side of a picture."""
 _OF_STEPS: Final = re.compile(r"(\w+_)?(strides?|dilations?)")
 """What tells how far a layer goes at once."""
+_OF_WIDTH: Final = re.compile(
+    r"(\w+_)?(in|out|input|output|hid(den)?|mid|c(in|out))?_?(planes?|ch(annel)?s?|features?|dims?|filters)|c_?(in|out)"
+)
+"""What tells how many channels, or features, something has."""
 _DOUBLING: Final = re.compile(r"double|twice|half")
 """What flags are called by which a size is another."""
 _DIMENSIONAL: Final = re.compile(r"expected \d-dimensional weight")
@@ -84,6 +88,7 @@ class Refitting(Mending):
         for steps in (
             self._resized(choice, misfit.sizes, blamed),
             self._odd(choice, misfit, blamed),
+            self._alike(choice, misfit),
             self._plainer(choice, misfit),
             self._halved(choice, misfit),
             self._switched(choice, misfit),
@@ -141,6 +146,14 @@ class Refitting(Mending):
         for path in dict.fromkeys([*blamed, *(each for each in choice if each)]):
             for value in made_odd(choice.get(path, "")) if _OF_SIDES.search(owner_of(path)[1]) else ():
                 yield from self._changed(choice, path, value, 0.15 if path in blamed else 0.35)
+
+    def _alike(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices in which as much comes out as goes in, where sizes do not agree: so blocks have it mostly."""
+        widths = [each for each in choice if _OF_WIDTH.fullmatch(owner_of(each)[1]) and fits("number", choice[each])]
+        values = sorted({str(choice[each]) for each in widths}, key=float, reverse=True)
+        if misfit.sizes and len(values) > 1:
+            for step, value in enumerate(values):
+                yield 0.05 + 0.05 * step, {**choice, **dict.fromkeys(widths, value)}
 
     def _plainer(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with one side where there were too many, and with steps of one where sizes do not agree."""

@@ -269,3 +269,39 @@ class Either(nn.Module):
 
 def test_one_of_what_is_asserted_to_be_there_is_passed():
     assert set(fed(Either()).recipes) == {"text_embeds", "image_token_ids"}
+
+
+class Conditioned(nn.Module):
+    """Adds what it is given beside its input, and asserts that there is such."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+
+    def forward(self, x, condition=None):
+        assert exists(condition)
+        return self.fc(x) + condition
+
+
+class InParts(nn.Module):
+    """Asks for a number that it needs only as it has several parts, and for what it would make of a time."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList([Conditioned(), Conditioned()])
+        self.condition = nn.Sequential(nn.Unflatten(0, (-1, 1)), nn.Linear(1, 6))
+
+    def forward(self, x, when=None, which=None):
+        assert not (len(self.parts) > 1 and not exists(which)), (
+            f"you must say which part is meant, from 1 to {len(self.parts)}, where there are several of them"
+        )
+        condition = None
+        if exists(when):
+            condition = self.condition(when)
+        for part in self.parts:
+            x = part(x, condition=condition)
+        return x
+
+
+def test_what_a_long_assertion_asks_for_is_passed_and_what_something_else_is_made_of():
+    assert set(fed(InParts()).recipes) == {"x", "when", "which"}

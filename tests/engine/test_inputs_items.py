@@ -209,3 +209,22 @@ def test_what_a_mask_is_made_of_has_the_sides_that_are_attended_to():
     nodes, edges, adj = fed(OfGraphs()).args
     side = nodes.shape[1] + 1 + edges.shape[1]
     assert adj.shape == (len(nodes), side, side)
+
+
+class ByNumber(nn.Module):
+    """Takes some of the many levels that an encoder gives, by their numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.low = nn.Conv2d(8, 4, 1)
+        self.high = nn.Conv2d(16, 4, 1)
+
+    def forward(self, features):
+        low, high = features[4], features[11]
+        return self.low(low) + F.interpolate(self.high(high), size=low.shape[2:])
+
+
+def test_there_are_as_many_items_as_are_taken_by_their_numbers():
+    inferred = fed(ByNumber())
+    assert len(inferred.args[0]) == 12
+    assert len(inferred.failures) <= 3

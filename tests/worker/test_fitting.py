@@ -97,6 +97,33 @@ class Losses(nn.Module):
         return loss.mean()
 """
 
+PADDED = """import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Padding(nn.Module):
+    def __init__(self, pad):
+        super().__init__()
+        self.pad = pad
+
+    def forward(self, x):
+        return F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.pad, self.pad))
+
+
+class Block(nn.Module):
+    def __init__(self, in_planes, planes, stride=1):
+        super().__init__()
+        self.first = nn.Conv2d(in_planes, planes, 3, stride, 1)
+        self.second = nn.Conv2d(planes, planes, 3, 1, 1)
+        self.shortcut = nn.Sequential()
+        if stride != 1 or in_planes != planes:
+            self.shortcut = Padding(planes // 4)
+
+    def forward(self, x):
+        return self.second(self.first(x).relu()) + self.shortcut(x)
+"""
+
 
 AROUND = """from torch import nn
 
@@ -458,6 +485,13 @@ def test_what_stands_in_for_several_classes_makes_what_takes_what_it_is_called_w
     (several,) = to_call("[torch.nn.Identity, torch.nn.Identity]", ())
     assert several.count(TAKES_ANY) == 2
     assert not list(to_call(several, ()))
+
+
+def test_a_block_that_cannot_change_its_width_gives_as_many_channels_as_it_takes(worker, model):
+    target = of(worker.trace(model(PADDED)), "Block")
+    widths = re.fullmatch(r"Block\(in_planes=(\d+), planes=(\d+)\)", target.construct.expression)
+    assert widths[1] == widths[2]
+    assert target.inputs is not None
 
 
 def test_parts_that_hand_on_what_they_are_called_with_are_replaced_together(worker, model):

@@ -35,6 +35,9 @@ def absent_names(moments: tuple[Moment, ...], error: BaseException | None) -> It
         yield from _unassigned(moment, unbound_name(error))
     for moment in inner:
         yield from _in_conditions(moment)
+    for moment in inner:
+        for name in dict.fromkeys((*_in_expression(moment), *_in_conditions(moment))):
+            yield from _unassigned(moment, name)
 
 
 def missing_names(moments: tuple[Moment, ...], error: BaseException | None) -> list[str]:
@@ -117,8 +120,10 @@ def _in_expression(moment: Moment) -> Iterator[str]:
 def _in_conditions(moment: Moment) -> Iterator[str]:
     """Yield the names that had to be None for what raised to run, and those that are in what was asserted."""
     around = nodes_around(moment.path, moment.source.span)
-    for test in (each.test for each in around[-1:] if isinstance(each, ast.Assert)):
-        yield from (each.id for each in ast.walk(test) if isinstance(each, ast.Name) and _is_none(each.id, moment))
+    statement = next((each for each in around[::-1] if isinstance(each, ast.stmt)), None)
+    if isinstance(statement, ast.Assert):
+        names = (each.id for each in ast.walk(statement.test) if isinstance(each, ast.Name))
+        yield from (name for name in names if _is_none(name, moment))
     for node in [each for each in around[::-1] if isinstance(each, ast.If)]:
         for each in ast.walk(node.test):
             match each:

@@ -4,49 +4,52 @@ Pictures of 224 points a side leave 110 where 124 are wanted, and such of 256 le
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Final, TypeAlias
 
 from fxengine.inputs.disagreements import disagreement
 from fxengine.inputs.probe import Outcome
 from fxengine.inputs.recipes import Recipe, TensorRecipe, call_expression, tensors_in, with_part
 
-__all__ = ["approached"]
+__all__ = ["Approach"]
 
 _LARGEST: Final = 2048
+_KEPT: Final = 8
 
 _Assignment: TypeAlias = Mapping[str, Recipe]
 
 
-def approached(
-    recipes: _Assignment, outcome: Outcome, earlier: Sequence[tuple[Outcome, _Assignment]]
-) -> Iterator[dict[str, Recipe]]:
-    """Yield inputs with which two sizes may agree that did not, as an earlier trial with another size tells.
+class Approach:
+    """What trials have told of two sizes that did not agree, by where they met. Mutable: it remembers the latest."""
 
-    Args:
-        recipes: What was tried.
-        outcome: How that ended.
-        earlier: How other trials ended, the latest last.
-    """
-    met = disagreement(outcome)
-    if met is None:
-        return
-    for ended, tried in reversed(earlier):
-        met_there = disagreement(ended) if ended.where == outcome.where else None
-        sizes = _changed_size(tried, recipes) if met_there is not None else None
-        if met_there is None or sizes is None:
-            continue
-        old, new = sizes
-        gap, gap_there = met[0] - met[1], met_there[0] - met_there[1]
-        if gap == gap_there:
-            continue
-        size = new - Fraction(gap * (new - old), gap - gap_there)
-        for each in dict.fromkeys((math.floor(size), math.ceil(size))):
-            if 0 < each <= _LARGEST and each not in sizes:
-                yield _with_size(recipes, tried, each)
-        return
+    def __init__(self) -> None:
+        self._met: dict[str, deque[tuple[int, _Assignment]]] = defaultdict(partial(deque, maxlen=_KEPT))
+
+    def next(self, recipes: _Assignment, outcome: Outcome) -> Iterator[dict[str, Recipe]]:
+        """Yield inputs with which two sizes may agree that did not, as an earlier trial with another size tells.
+
+        Args:
+            recipes: What was tried.
+            outcome: How that ended.
+        """
+        met = disagreement(outcome)
+        if met is None:
+            return
+        gap, earlier = met[0] - met[1], self._met[outcome.where]
+        for gap_there, tried in reversed(earlier):
+            sizes = _changed_size(tried, recipes) if gap != gap_there else None
+            if sizes is not None:
+                old, new = sizes
+                size = new - Fraction(gap * (new - old), gap - gap_there)
+                for each in dict.fromkeys((math.floor(size), math.ceil(size))):
+                    if 0 < each <= _LARGEST and each not in sizes:
+                        yield _with_size(recipes, tried, each)
+                break
+        earlier.append((gap, recipes))
 
 
 def _changed_size(old: _Assignment, new: _Assignment) -> tuple[int, int] | None:

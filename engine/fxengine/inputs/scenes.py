@@ -302,15 +302,28 @@ class _Scene:
         elif isinstance(key, str) and isinstance(value, Tensor):
             yield from self._looked_up_in_items(base, value)
         elif isinstance(key, int) and isinstance(whole, Listing) and whole.items:
-            count = key + 1 if key >= 0 else -key
+            count = self._items_read(base, key)
             if count > len(whole.items):
                 longer = (*whole.items, *(whole.items[-1],) * (count - len(whole.items)))
                 yield self.moves.put(place or (), Listing(longer, whole.type), self.cost + 0.1)
         elif isinstance(key, int) and isinstance(self.error, IndexError):
             if isinstance(whole, TensorRecipe) and place:
-                yield self.moves.put(place, Listing((whole,) * (abs(key) + 1)), self.cost + 0.6)
+                yield self.moves.put(place, Listing((whole,) * self._items_read(base, key)), self.cost + 0.6)
             else:
                 yield from self._beyond(base, value, key)
+
+    def _items_read(self, base: ast.expr, key: int) -> int:
+        """Return how many items there have to be for an index, and for the others that the function reads by number."""
+        text = ast.unparse(base)
+        read = [
+            each.slice.value
+            for each in ast.walk(function_around(self.moment) or base)
+            if isinstance(each, ast.Subscript)
+            and isinstance(each.slice, ast.Constant)
+            and isinstance(each.slice.value, int)
+            and ast.unparse(each.value) == text
+        ]
+        return max(key + 1 if key >= 0 else -key, *(each + 1 for each in read), 1)
 
     def _looked_up(self, base: ast.expr, key: str, place: Place, whole: Recipe | None) -> Iterator[Change]:
         """An input is a dictionary with a key, or an object that is looked into as one."""

@@ -23,7 +23,7 @@ from torch import nn
 
 from fxengine.graph import Graph
 from fxengine.inputs.absences import absent_names, missing_names
-from fxengine.inputs.approaching import approached
+from fxengine.inputs.approaching import Approach
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
 from fxengine.inputs.faults import is_fault
@@ -256,6 +256,7 @@ class _Search:
         self.best: dict[str, float] = {}
         self.attempts: list[tuple[Outcome, dict[str, Recipe]]] = []
         self.complaints = Counter[str]()
+        self.approach = Approach()
         self.fallback: tuple[dict[str, Recipe], Outcome, Outcome] | None = None
         self.of_weights = 0
         self.faults = 0
@@ -441,7 +442,7 @@ class _Search:
         for name in self._dispensable(outcome, candidate.recipes):
             recipes = {**candidate.recipes, name: Constant(None, f"`{name}` may be None")}
             self._push(self._ordered(recipes), candidate.cost + _LOWERED + again, progress)
-        for recipes in approached(candidate.recipes, outcome, self.attempts[:-1]):
+        for recipes in self.approach.next(candidate.recipes, outcome):
             self._push(recipes, candidate.cost + _OF_A_SIZE, progress)
         changes = repairs(candidate.recipes, outcome, self.clues, self.proposer)
         for change in itertools.islice(changes, _MAX_REPAIRS):
