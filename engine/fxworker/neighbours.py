@@ -22,6 +22,15 @@ _MODULE: Final = re.compile(
     r"|attn|attention|feed_?forward)\d*"
 )
 
+_WIDENED: Final = "expansion"
+"""What blocks say of how much wider they give what they take."""
+
+_BLOCK: Final = (
+    "type('Block', (torch.nn.Conv2d,), {'expansion': 1, '__init__': lambda self, entering, leaving, stride=1, *_, **__: "
+    "torch.nn.Conv2d.__init__(self, entering, leaving, 1, stride)})"
+)
+"""What stands in for a class of blocks that are given how many channels enter and leave, and how far to go at once."""
+
 
 class Neighbours:
     """What stands beside a class.
@@ -60,6 +69,7 @@ class Neighbours:
         is_module = is_module_name(name) or self.has_module(name)
         if kind in {"object", "callable", "class", None} and (is_module or kind == "class"):
             modules = self._modules(name, fields, owner, called=kind == "class" or called)
+            modules += [_BLOCK] if _WIDENED in fields and not modules else []
             modules += [Group("module")] if kind == "object" else []
             # Of what is read from it a module has some.
             found = [*modules, *found] if any(hasattr(nn.Module, each) for each in fields) else [*found, *modules]

@@ -302,3 +302,21 @@ class Besides(nn.Module):
 
 def test_sizes_are_counted_without_what_stands_beside_them():
     assert len(fed(Besides()).args[0].shape) == 3
+
+
+class Multiplies(nn.Module):
+    """Multiplies what it is given, batch by batch or not."""
+
+    def __init__(self, *, in_batches: bool):
+        super().__init__()
+        self.in_batches = in_batches
+
+    def forward(self, a, b):
+        return torch.bmm(a, b) if self.in_batches else a.mm(b)
+
+
+@pytest.mark.parametrize(("in_batches", "rank"), [(True, 3), (False, 2)])
+def test_factors_have_the_rank_that_their_product_takes(in_batches, rank):
+    inferred = fed(Multiplies(in_batches=in_batches))
+    assert {each.dim() for each in inferred.args} == {rank}
+    assert len(inferred.failures) == 1

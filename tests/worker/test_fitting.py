@@ -124,6 +124,31 @@ class Block(nn.Module):
         return self.second(self.first(x).relu()) + self.shortcut(x)
 """
 
+WIDENED = """from torch import nn
+
+
+class Stages(nn.Module):
+    def __init__(self, block, layers):
+        super().__init__()
+        self.inplanes = 8
+        self.enter = nn.Conv2d(3, 8, 3)
+        self.first = self.make(block, 8, layers[0])
+        self.second = self.make(block, 16, layers[1], stride=2)
+        self.head = nn.Linear(16 * block.expansion, 5)
+
+    def make(self, block, planes, blocks, stride=1):
+        downsample = None
+        if stride != 1 or self.inplanes != planes * block.expansion:
+            downsample = nn.Conv2d(self.inplanes, planes * block.expansion, 1, stride)
+        layers = [block(self.inplanes, planes, stride, downsample)]
+        self.inplanes = planes * block.expansion
+        layers += [block(self.inplanes, planes) for _ in range(1, blocks)]
+        return nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.head(self.second(self.first(self.enter(x))).mean((2, 3)))
+"""
+
 
 AROUND = """from torch import nn
 
@@ -491,6 +516,12 @@ def test_a_block_that_cannot_change_its_width_gives_as_many_channels_as_it_takes
     target = of(worker.trace(model(PADDED)), "Block")
     widths = re.fullmatch(r"Block\(in_planes=(\d+), planes=(\d+)\)", target.construct.expression)
     assert widths[1] == widths[2]
+    assert target.inputs is not None
+
+
+def test_a_block_that_is_handed_in_changes_the_width_as_it_is_told(worker, model):
+    target = of(worker.trace(model(WIDENED)), "Stages")
+    assert "'expansion': 1" in target.construct.expression
     assert target.inputs is not None
 
 

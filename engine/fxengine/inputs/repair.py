@@ -76,7 +76,10 @@ _ADDED = (1, 2, 4)
 """How many entries a table may have for what is no item: for what fills up, begins or ends."""
 
 _LINEAR = frozenset({F.linear})
-_MATMUL = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__})
+_RANKS_OF_PRODUCTS = {torch.bmm: 3, Tensor.bmm: 3, torch.mm: 2, Tensor.mm: 2}
+"""Products that take factors of one rank alone."""
+
+_MATMUL = frozenset({torch.matmul, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__, *_RANKS_OF_PRODUCTS})
 _EMBEDDING = frozenset({F.embedding, torch.embedding, F.embedding_bag})
 _VIEWS = frozenset({Tensor.view, Tensor.reshape, torch.reshape})
 _JOINS = frozenset({torch.cat, torch.concat, torch.concatenate, torch.stack})
@@ -381,7 +384,10 @@ def _matmul(moves: Moves, operation: Operation) -> Iterator[Change]:
     first, second = operation.tensors[:2]
     if first.is_floating_point() != second.is_floating_point():
         yield from moves.floating(operation.sources[1 if first.is_floating_point() else 0])
-    if first.dim() and second.dim() > 1 and first.shape[-1] != second.shape[-2]:
+    rank = _RANKS_OF_PRODUCTS.get(operation.function)
+    if rank is not None and not first.dim() == second.dim() == rank:
+        yield from _factors(moves, operation, rank)
+    elif first.dim() and second.dim() > 1 and first.shape[-1] != second.shape[-2]:
         inner, outer = first.shape[-1], second.shape[-2]
         yield from moves.resize(operation.sources[0], inner, outer)
         yield from moves.resize(operation.sources[1], outer, inner)
@@ -390,6 +396,22 @@ def _matmul(moves: Moves, operation: Operation) -> Iterator[Change]:
         yield from moves.resize(operation.sources[1], second.shape[0], first.shape[-1])
     elif first.dim() and second.dim() > 1:
         yield from _disagreement(moves, operation)
+
+
+def _factors(moves: Moves, operation: Operation, rank: int) -> Iterator[Change]:
+    """Inputs that are multiplied as they are: both of the rank that is wanted, and with as many columns as rows."""
+    parts: dict[Place, Recipe] = {}
+    columns = 0
+    for tensor, places in zip(operation.tensors[:2], operation.sources, strict=False):
+        shape = (*tensor.shape[: rank - 2], *((moves.clues.lengths[0],) * 2 + tuple(tensor.shape[rank - 2 :]))[-2:])
+        if columns:
+            shape = (*shape[:-2], columns, shape[-1])
+        columns = shape[-1]
+        for place, recipe in moves.among(places) if len(places) == 1 else ():
+            if recipe.shape == tensor.shape:
+                parts[place] = recipe.with_shape(shape, moves.because)
+    if parts:
+        yield moves.change(parts, 0.1)
 
 
 def _alike(moves: Moves, operation: Operation) -> Iterator[Change]:
