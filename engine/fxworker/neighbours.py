@@ -26,8 +26,8 @@ _WIDENED: Final = "expansion"
 """What blocks say of how much wider they give what they take."""
 
 _BLOCK: Final = (
-    "type('Block', (torch.nn.Conv2d,), {'expansion': 1, '__init__': lambda self, entering, leaving, stride=1, *_, **__: "
-    "torch.nn.Conv2d.__init__(self, entering, leaving, 1, stride)})"
+    "type('Block', (torch.nn.Conv2d,), {'expansion': 1, '__init__': "
+    "lambda self, entering, leaving, stride=1, *_, **__: torch.nn.Conv2d.__init__(self, entering, leaving, 1, stride)})"
 )
 """What stands in for a class of blocks that are given how many channels enter and leave, and how far to go at once."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fxengine.errors import text_of
-from fxworker.choices import Choice, Group, Value, fields_in, joined, owner_of, parameters_of
+from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, parameters_of
 from fxworker.complaints import complaint_of
 from fxworker.mending import Mending
 from fxworker.proposing import Proposals
@@ -149,11 +149,17 @@ class Refitting(Mending):
 
     def _alike(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices in which as much comes out as goes in, where sizes do not agree: so blocks have it mostly."""
-        widths = [each for each in choice if _OF_WIDTH.fullmatch(owner_of(each)[1]) and fits("number", choice[each])]
-        values = sorted({str(choice[each]) for each in widths}, key=float, reverse=True)
+        widths = {
+            path: found
+            for path, value in choice.items()
+            if isinstance(value, str)
+            and _OF_WIDTH.fullmatch(owner_of(path)[1])
+            and type(found := literal(value)) is int
+        }
+        values = sorted({*widths.values()}, reverse=True)
         if misfit.sizes and len(values) > 1:
             for step, value in enumerate(values):
-                yield 0.05 + 0.05 * step, {**choice, **dict.fromkeys(widths, value)}
+                yield 0.05 + 0.05 * step, {**choice, **dict.fromkeys(widths, repr(value))}
 
     def _plainer(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with one side where there were too many, and with steps of one where sizes do not agree."""
