@@ -69,9 +69,27 @@ class Several(Heads):
         return [self.heads[task](x) for task in tasks]
 
 
+class ByMessage(nn.Module):
+    """Says itself what something may be."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(7, 8)
+        self.heads = {"left": nn.Linear(8, 2), "right": nn.Linear(8, 3)}
+
+    def forward(self, x, target_domain):
+        if not self.is_known(target_domain):
+            raise ValueError(f"{target_domain} is no domain, the domains are {[*self.heads]}")
+        return self.heads[target_domain](self.fc(x))
+
+    def is_known(self, domain):
+        return isinstance(domain, str) and any(domain == each for each in self.heads)
+
+
 @pytest.mark.parametrize(
     ("root", "expression"),
     [
+        (ByMessage(), "torch.randn(2, 7), 'left'"),
         (Named(), "torch.randn(2, 7), 'left'"),
         (Annotated(), "torch.randn(2, 7), 'left'"),
         (LeftOut(), "torch.randn(2, 7), 'left'"),
