@@ -416,3 +416,24 @@ class Sequential(nn.Module):
 def test_the_order_of_axes_that_a_comment_tells_is_that_of_what_a_layer_takes():
     queries, boxes = fed(Sequential()).args
     assert (queries.shape, boxes.shape) == ((16, 2, 24), (16, 2, 4))
+
+
+class Merges(nn.Module):
+    """Makes one of several patches beside each other, as many as it is told for each picture."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 4)
+
+    def forward(self, hidden_states, grid_thw, merge_sizes):
+        counts = [
+            (height // side) * (width // side)
+            for (_, height, width), side in zip(grid_thw.tolist(), merge_sizes.tolist(), strict=True)
+        ]
+        return self.fc(hidden_states).view(sum(counts), -1)
+
+
+def test_how_many_patches_become_one_goes_with_how_many_there_are():
+    inferred = fed(Merges())
+    assert inferred.args[2].shape == (1,)
+    assert len(inferred.args[1]) == 1

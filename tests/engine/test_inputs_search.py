@@ -536,3 +536,9 @@ class Columns(nn.Module):
 def test_there_are_no_more_columns_than_layers_for_them():
     inferred = fed(Columns())
     assert inferred.recipes["codes"].shape[1] == 3
+
+
+def test_no_size_is_changed_in_a_proportion_that_no_size_has():
+    place = frozenset({("x",)})
+    moves = Moves({"x": TensorRecipe((2, 3, 64, 64))}, Outcome(1), Clues(nn.Identity()))
+    assert not any(min(change.recipes["x"].shape) < 0 for change in moves.resize(place, 2, -3))

@@ -501,7 +501,13 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             (r"for \+: '(?:Tensor|list)' and '(?:Tensor|list)'|concatenate list \(not \"Tensor\"\) to list",),
         ),
         (kinds.place, (r"can be converted to an index",)),
-        (kinds.options, (r"(?:must be|one of|expected).{0,20}?((?:['\"]\w+['\"](?:, | or |, or )?)+)",)),
+        (
+            kinds.options,
+            (
+                r"(?:must be|one of|expected).{0,20}?((?:['\"]\w+['\"](?:, | or |, or )?)+)",
+                r"[\[({]\s*('\w+'(?:,\s*'\w+')*),?\s*[\])}]",
+            ),
+        ),
         (_too_large, (r"can't allocate memory|too long|out of memory",)),
         (
             _too_small,

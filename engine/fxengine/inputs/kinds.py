@@ -24,6 +24,7 @@ __all__ = [
 PRECISIONS: Final = r"(?:\b|_)(?i:(b?float(?:16|32|64)?|double|half)(?:tensor)?)\b"
 """How torch names the types of floating point numbers."""
 
+_MOST_OPTIONS: Final = 4
 _PRECISIONS: Final = {
     "float": torch.float32,
     "float32": torch.float32,
@@ -97,11 +98,19 @@ def place(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
 
 
 def options(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
-    """``mode must be 'a' or 'b', got ...``: one of those."""
-    names = [each for each in re.findall(r"\w+", match.string[: match.start(1)]) if (each,) in moves.parts]
-    for word in dict.fromkeys(re.findall(r"['\"](\w+)['\"]", match[1])):
-        for name in names[-1:]:
-            yield moves.put((name,), Constant(word), 0.3)
+    """``mode must be 'a' or 'b', got ...``, ``x is no domain, the domains are ['a', 'b']``: one of those."""
+    before = match.string[: match.start(1)]
+    named: list[Place] = [(each,) for each in re.findall(r"\w+", before) if (each,) in moves.parts][-1:]
+    words = _words(before)
+    spoken_of = named or [each for each in moves.parts if not words.isdisjoint(_words(str(each[-1])))]
+    for step, option in enumerate([*dict.fromkeys(re.findall(r"['\"](\w+)['\"]", match[1]))][:_MOST_OPTIONS]):
+        for each in spoken_of:
+            yield moves.put(each, Constant(option), 0.3 + 0.1 * step)
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text, or of a name, that say something."""
+    return set(re.findall(r"[a-z]{3,}", text.lower()))
 
 
 def complex_numbers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:

@@ -21,10 +21,6 @@ _SHAPE: Final = re.compile(
 )
 """A shape that is written out."""
 
-_LISTED: Final = re.compile(r"[\[({]\s*'\w+'(?:,\s*'\w+')*,?\s*[\])}]")
-"""Words that something may be, as a list of them is printed."""
-
-_MOST_OPTIONS: Final = 3
 _EQUATION: Final = re.compile(r"^ *([A-Za-z(\[][\w()\[\] ]*) = (\d+(?: \d+)*)$", re.MULTILINE)
 _SECOND: Final = re.compile(r"Sizes of tensors must match except in dimension 1\b")
 _AXIS: Final = re.compile(r"\([^)]*\)|\w+")
@@ -36,7 +32,6 @@ def by_mention(moves: Moves, message: str, proposer: Proposer) -> Iterator[Chang
     yield from _joined(moves, message)
     yield from _equations(moves, message)
     yield from _parts(moves, message)
-    yield from _options(moves, message)
     yield from _shapes(moves, message, proposer)
     yield from _settings(moves, message)
     yield from _counts(moves, message)
@@ -113,18 +108,6 @@ def _shapes(moves: Moves, message: str, proposer: Proposer) -> Iterator[Change]:
                 cost = 0.3 if named else 0.9
                 yield moves.reshape(place, kept if len(kept) >= len(recipe.shape) else shape, cost)
                 yield moves.reshape(place, shape, cost + 0.1)
-
-
-def _options(moves: Moves, message: str) -> Iterator[Change]:
-    """``'x' is no domain, the domains are ['photo', 'sketch']``: what is spoken of is one of them."""
-    listed = _LISTED.search(message)
-    if listed is None:
-        return
-    words = set(re.findall(r"[a-z]{3,}", message.lower()))
-    for place in moves.parts:
-        if words.intersection(re.findall(r"[a-z]{3,}", str(place[-1]).lower())):
-            for step, option in enumerate(re.findall(r"'(\w+)'", listed[0])[:_MOST_OPTIONS]):
-                yield moves.put(place, Constant(option), 0.2 + 0.1 * step)
 
 
 def _numbers(moves: Moves, message: str) -> Iterator[Change]:

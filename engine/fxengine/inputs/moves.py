@@ -289,7 +289,7 @@ class Moves:
     def _in_proportion(self, place: Place, recipe: TensorRecipe, ratio: Fraction, cost: float) -> Iterator[Change]:
         """Scale the spatial dimensions so that their product, or one of them, changes by ``ratio``."""
         shape: Sequence[int] = recipe.shape
-        if not shape:
+        if not shape or ratio <= 0:
             return
         if len(shape) >= 4:
             for extra, side in enumerate(_unpadded(shape[-1], ratio)):

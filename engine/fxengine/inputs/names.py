@@ -269,6 +269,11 @@ def _grid(_clues: Clues) -> list[Recipe]:
     return [Verbatim("torch.tensor([[1, 4, 4]])"), Verbatim("torch.tensor([[1, 4, 4], [1, 4, 4]])")]
 
 
+def _merged(_clues: Clues) -> list[Recipe]:
+    """How many patches of `_grid` become one in each direction, for each picture."""
+    return [Verbatim("torch.tensor([2])"), Verbatim("torch.tensor([1])")]
+
+
 def _sides(clues: Clues) -> list[Recipe]:
     """Rows and columns of patches, for each picture or each level."""
     several = [Verbatim(f"torch.tensor({[[4, 4]] * count})") for count in dict.fromkeys([clues.levels, 2, 1])]
@@ -316,6 +321,7 @@ NAME_RULES = tuple(
         (r"^(dim|axis)$", _axis),
         (r"token_type|segment_ids|type_ids", _segments),
         (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?)$|_grid_thw$", _grid),
+        (r"(^|_)merge_sizes$", _merged),
         (r"(^|_)(spatial|patch|grid|feature|level|value)_(shapes|hws?)$", _sides),
         (r"(^|_)level_start_ind(ex|ices)$", _starts),
         (r"(^|_)valid_ratios?$", _valid),
