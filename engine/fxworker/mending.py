@@ -35,7 +35,7 @@ from fxworker.complaints import Complaint, complaint_of
 from fxworker.conventions import FILE, is_configuration
 from fxworker.evidence import Kind
 from fxworker.likeness import all_alike
-from fxworker.stock import fits
+from fxworker.stock import any_call, fits
 from fxworker.together import Together
 from fxworker.tracebacks import handled_in
 from fxworker.variations import (
@@ -296,6 +296,7 @@ class Mending(Together):
         if complaint.got == getattr(self._root.cls, "__name__", "") and complaint.owner is None:
             # What its constructor does not assign itself it may assign by the names in a table: `setattr(self, k, v)`.
             yield from self._with_own(choice, complaint.lacks)
+        yield from self._with_part(choice, complaint)
         yield from self._with_keyword(choice, complaint)
         groups = [path for path, each in choice.items() if path and isinstance(each, Group) and each.style != "call"]
         known = [(path, frozenset(fields_in(choice, path))) for path in groups]
@@ -356,6 +357,20 @@ class Mending(Together):
                 is_bare = isinstance(filled[inner], Group) and not fields_in(filled, inner)
                 yield from [(0.0, changed)] * is_bare
                 yield 0.3 * is_bare, filled
+
+    def _with_part(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with a module more, in each of the tables that a container may be made of that lacks it.
+
+        Such is an argument that the code speaks of where the container is made, though it may be left out.
+        """
+        if complaint.got != nn.ModuleDict.__name__:
+            return
+        of_root = [*self._proposals.optional(choice, ""), *(each for each in choice if each and "." not in each)]
+        for path in (each for each in dict.fromkeys(of_root) if each in complaint.words):
+            value, inner = choice.get(path, "None"), joined(path, complaint.lacks)
+            is_table = isinstance(value, Group) and value.style == "mapping"
+            if inner not in choice and (is_table or value == "None" or fits("mapping", value)):
+                yield 0.0, {**choice, **({} if is_table else {path: Group("mapping")}), inner: any_call()}
 
     def _with_fields_of(
         self, choice: Choice, path: str, reader: tuple[type, str]

@@ -149,6 +149,22 @@ class Stages(nn.Module):
         return self.head(self.second(self.first(self.enter(x))).mean((2, 3)))
 """
 
+PRETRAINED = """from torch import nn
+
+
+class Pretrained(nn.Module):
+    def __init__(self, options, modules=None):
+        super().__init__()
+        self.mods = nn.ModuleDict(modules)
+        self.rate = options["rate"]
+
+
+class Classifier(Pretrained):
+    def forward(self, wavs, lengths):
+        features = self.mods.normalize(self.mods.compute(wavs * self.rate), lengths)
+        return self.mods.classify(features).softmax(-1)
+"""
+
 
 AROUND = """from torch import nn
 
@@ -522,6 +538,12 @@ def test_a_block_that_cannot_change_its_width_gives_as_many_channels_as_it_takes
 def test_a_block_that_is_handed_in_changes_the_width_as_it_is_told(worker, model):
     target = of(worker.trace(model(WIDENED)), "Stages")
     assert "'expansion': 1" in target.construct.expression
+    assert target.inputs is not None
+
+
+def test_the_modules_that_code_reads_of_a_container_are_put_into_the_table_that_it_is_made_of(worker, model):
+    target = of(worker.trace(model(PRETRAINED)), "Classifier")
+    assert all(f"'{name}': type(" in target.construct.expression for name in ("normalize", "compute", "classify"))
     assert target.inputs is not None
 
 
