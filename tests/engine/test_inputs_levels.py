@@ -437,3 +437,32 @@ def test_how_many_patches_become_one_goes_with_how_many_there_are():
     inferred = fed(Merges())
     assert inferred.args[2].shape == (1,)
     assert len(inferred.args[1]) == 1
+
+
+class OverLevels(nn.Module):
+    """Puts the levels of a pyramid into a row, with the positions of each and what of it is padding."""
+
+    def __init__(self):
+        super().__init__()
+        self.num_feature_levels = 3
+        self.norm = nn.LayerNorm(24)
+        self.level_embed = nn.Parameter(torch.zeros(3, 24))
+
+    def forward(self, srcs, masks, pos_embeds):
+        flat, where, padded = [], [], []
+        for level, (src, mask, pos_embed) in enumerate(zip(srcs, masks, pos_embeds, strict=True)):
+            batch, channels, height, width = src.shape
+            flat.append(src.reshape(batch, channels, height * width).transpose(1, 2))
+            where.append(pos_embed.flatten(2).transpose(1, 2) + self.level_embed[level])
+            padded.append(mask.flatten(1))
+        row = self.norm(torch.cat(flat, 1) + torch.cat(where, 1))
+        return row.masked_fill(torch.cat(padded, 1)[..., None], 0.0)
+
+
+def test_what_a_forward_goes_over_as_pictures_is_a_list_of_them_with_what_goes_beside():
+    inferred = fed(OverLevels())
+    sources, masks, positions = inferred.args
+    assert [each.shape for each in sources] == [(2, 24, 16, 16), (2, 24, 8, 8), (2, 24, 4, 4)]
+    assert [each.shape for each in positions] == [each.shape for each in sources]
+    assert {each.dtype for each in masks} == {torch.bool}
+    assert not inferred.failures

@@ -24,6 +24,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from fxengine.inputs.annotations import holds_tensors, name_of, of_one, plain, resolved, singular
 from fxengine.inputs.clues import BATCH, NODES, Clues, LayerWish
+from fxengine.inputs.levels import levelled
 from fxengine.inputs.names import MAPS, NAME_RULES, OF_MEASUREMENTS, features, image, is_of_graph, of_layer
 from fxengine.inputs.recipes import (
     Arguments,
@@ -115,6 +116,7 @@ class Proposer:
         unpacked: Mapping[str, tuple[str, ...]] | None = None,
         counted: Collection[str] = (),
         lengths: Collection[str] = (),
+        levels: Collection[str] = (),
         attributes: Mapping[str, tuple[str, ...]] | None = None,
         keys: Mapping[str, tuple[str, ...]] | None = None,
         in_tokens: bool = False,
@@ -135,6 +137,7 @@ class Proposer:
             unpacked: The names that parameters are unpacked into.
             counted: The names of what is counted with, so that a mask is one of numbers.
             lengths: The parameters that say how long each example is.
+            levels: The parameters that are lists of pictures of features, or go over such beside them.
             attributes: What is read of parameters that no tensor has.
             keys: What is looked up in parameters by a name.
             in_tokens: Whether no input is a picture, so that sides that are numbers are those of a picture of tokens.
@@ -154,6 +157,7 @@ class Proposer:
         self.unpacked = unpacked or {}
         self.counted = counted
         self.lengths = lengths
+        self.levels = levels
         self.attributes = attributes or {}
         self.keys = keys or {}
 
@@ -207,6 +211,7 @@ class Proposer:
             self.states,
             self.numbers,
             self.unpacked,
+            self.levels,
             self.attributes,
             self.keys,
         )
@@ -342,6 +347,8 @@ class Proposer:
         if self._is_flag(parameter):
             yield Constant(value=False, because=f"`{parameter.name}` is asked whether it is true")
         yield from self._of_lengths(parameter.name)
+        if parameter.name in self.levels and parameter.name not in self.items:
+            yield levelled(parameter.name, self.clues)
         called = self.unpacked.get(parameter.name, ())
         is_known = any(map(self.by_name, called)) or (called and _STATES.search(parameter.name))
         if is_known and not is_tensor_type(without_none(parameter.annotation)):

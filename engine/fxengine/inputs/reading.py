@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from torch import nn
 
-__all__ = ["counted", "lengths_said", "may_be_none", "patterns_said", "starred_part"]
+__all__ = ["counted", "definition_read", "lengths_said", "may_be_none", "patterns_said", "starred_part"]
 
 _SEPARATOR: Final = r"(?:\s*[,×]\s*|\s+[xX]\s+|(?<=[A-Z0-9])x(?=[A-Z0-9]))"
 _AXIS: Final = r"(?:[A-Za-z_][\w/*+ -]*?|\d+|\.\.\.)"
@@ -67,10 +67,8 @@ def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dic
     """Return for each parameter that the source speaks of the patterns of its shape, the most telling first."""
     function: Any = inspect.unwrap(root.forward if isinstance(root, nn.Module) else root)
     found: dict[str, list[str]] = {}
-    source = _source(root)
-    try:
-        definition = ast.parse(source).body[0]
-    except (SyntaxError, IndexError, ValueError):
+    source, definition = _source(root), definition_read(root)
+    if definition is None:
         return found
     only = _required(definition)
     for name, pattern in (
@@ -89,6 +87,14 @@ def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dic
         told = next((found[name] for name in group if name in found), [])
         found.update({name: [*told] for name in group if told and name not in found})
     return found
+
+
+def definition_read(root: nn.Module | Callable[..., Any]) -> ast.stmt | None:
+    """Return the definition of a forward, None where it cannot be read."""
+    try:
+        return ast.parse(_source(root)).body[0]
+    except (SyntaxError, IndexError, ValueError):
+        return None
 
 
 def _permuted_alike(definition: ast.AST, names: Collection[str]) -> list[list[str]]:

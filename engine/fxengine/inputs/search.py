@@ -28,6 +28,7 @@ from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
 from fxengine.inputs.faults import is_fault
 from fxengine.inputs.handing import receiver
+from fxengine.inputs.levels import levels_said
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.names import is_of_graph
 from fxengine.inputs.probe import Outcome, first_line, probe
@@ -244,6 +245,7 @@ class _Search:
             unpacked=read.unpacked,
             counted=counted(taker),
             lengths=lengths_said(taker, names),
+            levels=levels_said(taker, names),
             attributes=read.attributes,
             keys=read.keys,
             of_graph=is_of_graph(names),
