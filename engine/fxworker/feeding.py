@@ -45,7 +45,7 @@ from fxworker.failing import (
     nodes_behind,
 )
 from fxworker.finder import PATIENCE, SECONDS, Finder, Sources, Unknown
-from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
+from fxworker.fitting import fit, fit_to, is_of_inputs
 from fxworker.kinds import mistaken
 from fxworker.never import Hopeless, Search
 from fxworker.patience import OutOfPatience, patience
@@ -157,7 +157,7 @@ class Feeder:
         if is_said and not (fed.is_unfit and fed.inputs is not None):
             return None, ""
         failures = fed.in_vain.failures[:1] if fed.in_vain is not None else ()
-        if any(each.error.startswith(NOT_OF_INPUTS) for each in failures) or not sources.on_guess():
+        if not all(is_of_inputs(each.error) for each in failures) or not sources.on_guess():
             return None, ""
         try:
             with eagerly(), patience(PATIENCE + seconds):
@@ -452,7 +452,7 @@ def _has_all(inputs: InferredInputs, others: InferredInputs) -> bool:
 def _unknown(found: InferredInputs) -> Unknown | None:
     """Return what is told of a search in vain, None where it is not for want of inputs that the model does not run."""
     complaint = found.failures[0].error if found.failures else ""
-    if not found.recipes or complaint.startswith(NOT_OF_INPUTS):
+    if not found.recipes or not is_of_inputs(complaint):
         return None
     return Unknown(found.doubtful, found.expression, f"{complaint}{_said_at(found)}")
 

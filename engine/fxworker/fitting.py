@@ -30,7 +30,7 @@ from fxworker.refitting import Misfit
 from fxworker.tracebacks import sources_of
 from fxworker.wire import Construct, TraceTarget
 
-NOT_OF_INPUTS: Final = (NotImplementedError.__name__, ModuleNotFoundError.__name__)
+_NOT_OF_INPUTS: Final = (NotImplementedError.__name__, ModuleNotFoundError.__name__)
 """What no inputs can mend, nor other arguments; with a fault of the code itself inputs are found (``usable``)."""
 
 _SECONDS: Final = 1.5
@@ -84,6 +84,14 @@ def fit(
         return None
     expression, root = result
     return Fitted(Built(root, Construct(expression, "inferred")), fitting.inputs)
+
+
+def is_of_inputs(complaint: str) -> bool:
+    """Whether what was raised may be about inputs, or arguments: nobody has left it out, and nothing is absent.
+
+    torch says so, too, where it has not implemented something for one type of numbers.
+    """
+    return not complaint.startswith(_NOT_OF_INPUTS) or "not implemented for '" in complaint
 
 
 def fit_to(

@@ -14,7 +14,7 @@ from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, o
 from fxworker.complaints import complaint_of
 from fxworker.mending import Mending
 from fxworker.proposing import Proposals
-from fxworker.stock import fits, halving, takes_any, to_call
+from fxworker.stock import SCORES, fits, halving, scoring, takes_any, to_call
 from fxworker.together import is_list
 from fxworker.variations import made_odd, of_length, one_side
 
@@ -37,6 +37,11 @@ _CALLED: Final = re.compile(
     r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
 )
 """What is said of something that was called with what it does not take."""
+_OF_CLASSES: Final = re.compile(
+    r"Expected dtype int32/int64 for index|Expected target size|expected scalar type Long"
+    r"|softmax\w*\" not implemented for 'Long'"
+)
+"""What is said of classes that are none, or not of as many as there are scores for."""
 _FORWARD: Final = re.compile(r"(\w+)\.forward\(\) ")
 """Whose forward is spoken of."""
 
@@ -94,6 +99,7 @@ class Refitting(Mending):
             self._switched(choice, misfit),
             self._longer(choice, misfit),
             self._called(choice, misfit, blamed),
+            self._scoring(choice, misfit),
             self._mended(choice, misfit.error, complaint),
         ):
             for step, changed in steps:
@@ -138,6 +144,16 @@ class Refitting(Mending):
                 yield 0.5 + 0.2 * rank, {**changed, joined(path, "forward"): takes_any(results)}
             for value in to_call(now, results):
                 yield from self._changed(choice, path, value, 0.5 + 0.2 * rank)
+
+    def _scoring(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with what gives scores of classes for a module, where a loss has wanted classes beside them."""
+        if not _OF_CLASSES.search(text_of(misfit.error)):
+            return
+        for path, value in choice.items():
+            if value == Group("module"):
+                yield 0.2, {**choice, joined(path, "forward"): SCORES}
+            for scores in scoring(value):
+                yield from self._changed(choice, path, scores, 0.2)
 
     def _odd(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with odd sides where sizes are off by one: a kernel that is even has no middle."""

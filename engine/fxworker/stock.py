@@ -11,6 +11,9 @@ from fxworker.hints import ARGUMENTS, ARRAYS, TENSORS
 TAKES_ANY: Final = "lambda self, *given, **named: (*given, *named.values())[0]"
 """A `forward` that takes whatever it is called with, and returns the first of it."""
 
+SCORES: Final = f"{TAKES_ANY}[..., None].repeat_interleave(64, -1).float()"
+"""A `forward` that gives a score of each class for whatever it is called with: of each token, mostly."""
+
 STAND_INS: Final = frozenset(
     {"torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", "torch.nn.Identity"}
 )
@@ -72,6 +75,12 @@ def takes_any(results: tuple[int, ...] = ()) -> str:
         return f"{given}[:1] * {len(results)}" if results else TAKES_ANY
     start, _, several = given.partition(": ")
     return f"{start}: tuple({several}[each] for each in {results})"
+
+
+def scoring(now: Value) -> Iterator[str]:
+    """Yield what gives scores of classes in place of what stands in for one module."""
+    if is_stand_in(now):
+        yield f"type('Module', (torch.nn.Identity,), {{'forward': {SCORES}}})()"
 
 
 def any_call(results: tuple[int, ...] = ()) -> str:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
 
+from fxengine.inputs import materialize
 from tests.support.feeding import fed
 
 
@@ -320,3 +321,43 @@ def test_factors_have_the_rank_that_their_product_takes(in_batches, rank):
     inferred = fed(Multiplies(in_batches=in_batches))
     assert {each.dim() for each in inferred.args} == {rank}
     assert len(inferred.failures) == 1
+
+
+class Encodes(nn.Module):
+    """Joins places in a picture with a number of each, for two pictures."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Conv1d(3, 8, 1)
+
+    def forward(self, data):
+        first = self.encode(data["keypoints0"], data["scores0"])
+        return first.mean(-1) + self.encode(data["keypoints1"], data["scores1"]).mean(-1)
+
+    def encode(self, keypoints, scores):
+        return self.encoder(torch.cat([keypoints.transpose(1, 2), scores.unsqueeze(1)], dim=1))
+
+
+def test_what_is_joined_has_the_rank_of_what_it_is_joined_to():
+    (data,) = fed(Encodes()).args
+    assert data["keypoints0"].shape[2:] == (2,)
+    assert data["scores0"].shape == data["keypoints0"].shape[:2]
+
+
+class OfClasses(nn.Module):
+    """Compares scores of seven classes with others."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 7)
+
+    def forward(self, x, wanted):
+        assert wanted.dtype == torch.int64
+        return nn.functional.cross_entropy(self.fc(x), wanted)
+
+
+def test_there_are_as_many_classes_as_scores():
+    root = OfClasses()
+    inferred = fed(root)
+    x, _ = materialize(inferred)[0]
+    assert inferred.recipes["wanted"].high == root.fc(x).shape[1]

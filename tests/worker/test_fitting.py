@@ -9,7 +9,7 @@ import pytest
 
 from fxworker.complaints import complaint_of
 from fxworker.patience import OutOfPatience, patience
-from fxworker.stock import TAKES_ANY, any_call, to_call
+from fxworker.stock import SCORES, TAKES_ANY, any_call, to_call
 from fxworker.variations import as_tuple, nested
 from tests.worker.harness import of
 
@@ -163,6 +163,22 @@ class Classifier(Pretrained):
     def forward(self, wavs, lengths):
         features = self.mods.normalize(self.mods.compute(wavs * self.rate), lengths)
         return self.mods.classify(features).softmax(-1)
+"""
+
+AUTOREGRESSIVE = """from torch import nn
+from torch.nn import functional as F
+
+
+class Wrapper(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+        self.longest = net.longest
+
+    def forward(self, x, **kwargs):
+        assert x.dim() == 2
+        scores = self.net(x[:, :-1], **kwargs)
+        return F.cross_entropy(scores.reshape(x.shape[0], -1, x.shape[1] - 1), x[:, 1:])
 """
 
 
@@ -545,6 +561,12 @@ def test_the_modules_that_code_reads_of_a_container_are_put_into_the_table_that_
     target = of(worker.trace(model(PRETRAINED)), "Classifier")
     assert all(f"'{name}': type(" in target.construct.expression for name in ("normalize", "compute", "classify"))
     assert target.inputs is not None
+
+
+def test_a_net_whose_result_is_compared_with_classes_gives_a_score_of_each(worker, model):
+    (target,) = worker.trace(model(AUTOREGRESSIVE)).targets
+    assert SCORES in target.construct.expression
+    assert "torch.randint(0, 64" in target.inputs.expression
 
 
 def test_parts_that_hand_on_what_they_are_called_with_are_replaced_together(worker, model):

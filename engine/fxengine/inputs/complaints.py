@@ -251,11 +251,14 @@ def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
 
 def _beyond_classes(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Target -1 is out of bounds``: numbers that are taken for classes are from zero on, and fewer."""
-    target = int(match[1])
+    target, operation = int(match[1]), moves.outcome.operation
+    scores = operation.tensors[0] if operation is not None and operation.tensors else None
+    classes = scores.shape[min(1, scores.dim() - 1)] if scores is not None and scores.dim() else 0
     yield from moves.bounded(moves.suspects, 0.1)
     for place, recipe in moves.among(moves.suspects):
-        if recipe.fill == "integers" and 0 < target < recipe.high:
-            yield moves.put(place, replace(recipe, high=target), 0.1)
+        for cost, high in enumerate(dict.fromkeys((classes, target))):
+            if recipe.fill == "integers" and 0 < high < recipe.high:
+                yield moves.put(place, replace(recipe, high=high), 0.1 * cost)
 
 
 def _bounded(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:

@@ -156,6 +156,11 @@ def _spectrogram(clues: Clues) -> list[Recipe]:
     return [TensorRecipe((BATCH, width, 128)), TensorRecipe((BATCH, 128, width)), TensorRecipe((BATCH, 1, 128, 128))]
 
 
+def _key_points(_clues: Clues) -> list[Recipe]:
+    """Places in a picture."""
+    return [TensorRecipe((BATCH, 128, 2), "uniform"), TensorRecipe((BATCH, 128, 3))]
+
+
 def _points(_clues: Clues) -> list[Recipe]:
     return [TensorRecipe((BATCH, 128, 3)), TensorRecipe((BATCH, 3, 128))]
 
@@ -350,7 +355,8 @@ NAME_RULES = tuple(
         (r"wav|audio|speech|signal|^input_values$", _audio),
         (r"mel|spec(trogram)?s?$|^input_features$", _spectrogram),
         (r"^rays?_|^(ray|view)_?dir(ection)?s?$|^directions?$|^origins?$", _rays),
-        (r"points?$|^points?|xyz|pcd|point_?cloud|^coords?$", _points),
+        (r"(^|_)(key_?points?|kpts|landmarks?)\d*$", _key_points),
+        (r"points?\d*$|^points?|xyz|pcd|point_?cloud|^coords?$", _points),
         (r"edge_ind(ex|ices)|^(\w+_)?edges$|^edge_(in|out)$", _edges),
         (r"^edges?_(weights?|w|norm)(_\w+|\d+)?$", _edge_weights),
         (r"^edges?_(attr|feat|type)", _edge_attributes),

@@ -19,6 +19,7 @@ from fxengine.inputs.accounts import Operation, Sources
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.complaints import by_message
 from fxengine.inputs.moves import Assignment, Change, Moves
+from fxengine.inputs.operands import factors, joined
 from fxengine.inputs.probe import Outcome
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.recipes import (
@@ -161,6 +162,7 @@ def by_operation(moves: Moves, operation: Operation) -> Iterator[Change]:
     elif len(operation.tensors) >= 2:
         if function in _JOINS:
             yield from _alike(moves, operation)
+            yield from joined(moves, operation)
         yield from _disagreement(moves, operation)
 
 
@@ -386,7 +388,7 @@ def _matmul(moves: Moves, operation: Operation) -> Iterator[Change]:
         yield from moves.floating(operation.sources[1 if first.is_floating_point() else 0])
     rank = _RANKS_OF_PRODUCTS.get(operation.function)
     if rank is not None and not first.dim() == second.dim() == rank:
-        yield from _factors(moves, operation, rank)
+        yield from factors(moves, operation, rank)
     elif first.dim() and second.dim() > 1 and first.shape[-1] != second.shape[-2]:
         inner, outer = first.shape[-1], second.shape[-2]
         yield from moves.resize(operation.sources[0], inner, outer)
@@ -396,22 +398,6 @@ def _matmul(moves: Moves, operation: Operation) -> Iterator[Change]:
         yield from moves.resize(operation.sources[1], second.shape[0], first.shape[-1])
     elif first.dim() and second.dim() > 1:
         yield from _disagreement(moves, operation)
-
-
-def _factors(moves: Moves, operation: Operation, rank: int) -> Iterator[Change]:
-    """Inputs that are multiplied as they are: both of the rank that is wanted, and with as many columns as rows."""
-    parts: dict[Place, Recipe] = {}
-    columns = 0
-    for tensor, places in zip(operation.tensors[:2], operation.sources, strict=False):
-        shape = (*tensor.shape[: rank - 2], *((moves.clues.lengths[0],) * 2 + tuple(tensor.shape[rank - 2 :]))[-2:])
-        if columns:
-            shape = (*shape[:-2], columns, shape[-1])
-        columns = shape[-1]
-        for place, recipe in moves.among(places) if len(places) == 1 else ():
-            if recipe.shape == tensor.shape:
-                parts[place] = recipe.with_shape(shape, moves.because)
-    if parts:
-        yield moves.change(parts, 0.1)
 
 
 def _alike(moves: Moves, operation: Operation) -> Iterator[Change]:
