@@ -361,3 +361,19 @@ def test_there_are_as_many_classes_as_scores():
     inferred = fed(root)
     x, _ = materialize(inferred)[0]
     assert inferred.recipes["wanted"].high == root.fc(x).shape[1]
+
+
+class InGroups(nn.Module):
+    """Takes the examples twelve by twelve, as the faces of a sphere."""
+
+    def __init__(self):
+        super().__init__()
+        self.see = nn.Conv2d(3, 4, 1)
+
+    def forward(self, x):
+        faces = self.see(x)
+        return faces.view(-1, 12, *faces.shape[1:]).mean(1)
+
+
+def test_examples_that_are_taken_together_are_as_many():
+    assert fed(InGroups()).args[0].shape[0] == 12

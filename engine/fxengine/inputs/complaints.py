@@ -286,6 +286,7 @@ def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     yield from _as_kept(moves, sizes, given)
     if sizes[:1] == [BATCH] and BATCH in {wanted / given, given / max(1, wanted)}:  # It works with a batch of one only.
         yield from moves.single(0.2)
+    yield from _in_groups(moves, sizes, wanted // math.gcd(given, wanted))
     if -1 in sizes and wanted and given % wanted:
         for factor in dict.fromkeys([*(size for size in sizes if size > 1), wanted]):
             yield from moves.multiple(factor * moves.clues.patch, 0.7)
@@ -299,6 +300,17 @@ def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
         yield from _along_one(moves, given, wanted)
     if moves.blamed and wanted != given and -1 not in sizes:
         yield from moves.scale(moves.blamed, given, wanted, 0.9)
+
+
+def _in_groups(moves: Moves, sizes: list[int], times: int) -> Iterator[Change]:
+    """Bring so many times as many examples, of which several are taken together: ``x.view(-1, 12, *x.shape[1:])``."""
+    batched: dict[Place, Recipe] = {
+        place: recipe.with_shape((times * BATCH, *recipe.shape[1:]), moves.because)
+        for place, recipe in moves.tensors()
+        if recipe.shape[:1] == (BATCH,)
+    }
+    if batched and sizes[:1] == [-1] and 1 < times <= _MOST_GROUPS:
+        yield moves.change(batched, 0.3)
 
 
 def _as_kept(moves: Moves, sizes: list[int], given: int) -> Iterator[Change]:
@@ -381,6 +393,7 @@ def _missing_key(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
             yield moves.put((name,), Record((*recipe.items, (match[1], value))), 0.8)
 
 
+_MOST_GROUPS: Final = 16
 _OPTIONAL: Final = re.compile(r"mask|bias|cache|state|past|memory|hidden|hx")
 """What is mostly given as None, or can be."""
 
