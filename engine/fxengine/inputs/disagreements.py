@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 from fxengine.inputs.accounts import Operation
 from fxengine.inputs.probe import SPATIAL, TRANSPOSED, Outcome
@@ -130,8 +131,9 @@ def _between(operation: Operation) -> Iterator[Disagreement]:
 
 
 def _has_two(operation: Operation) -> bool:
-    """Whether an operation has two tensors with dimensions."""
-    return len(operation.tensors) > 1 and all(each.dim() for each in operation.tensors[:2])
+    """Whether an operation has two tensors with dimensions; a weight that has none yet takes whatever it is given."""
+    two = operation.tensors[:2]
+    return len(two) > 1 and not any(is_lazy(each) for each in two) and all(each.dim() for each in two)
 
 
 def _of_weight(operation: Operation) -> Iterator[Disagreement]:
