@@ -228,3 +228,21 @@ def test_there_are_as_many_items_as_are_taken_by_their_numbers():
     inferred = fed(ByNumber())
     assert len(inferred.args[0]) == 12
     assert len(inferred.failures) <= 3
+
+
+class ByDegree(nn.Module):
+    """Looks something up by a name that is put together."""
+
+    def __init__(self):
+        super().__init__()
+        self.degree_in, self.degree_out = 1, 2
+        self.weights = nn.Parameter(torch.ones(6, 5))
+
+    def forward(self, features, basis):
+        kernel = basis[f"{self.degree_in},{self.degree_out}"]
+        return features @ self.weights + kernel[str(self.degree_in)]
+
+
+def test_a_name_that_is_put_together_is_looked_up():
+    _, basis = fed(ByDegree()).args
+    assert set(basis["1,2"]) == {"1"}

@@ -25,10 +25,26 @@ UNKNOWN: Final = object()
 _READS: Final = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List, ast.Set,
     ast.Slice, ast.operator, ast.unaryop, ast.expr_context, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop,
-    ast.GeneratorExp, ast.ListComp, ast.comprehension,
+    ast.GeneratorExp, ast.ListComp, ast.comprehension, ast.JoinedStr, ast.FormattedValue,
 )  # fmt: skip
 _HARMLESS_CALLS: Final = frozenset(
-    {"len", "size", "dim", "min", "max", "tuple", "list", "int", "isinstance", "numel", "set", "sum", "prod", "zip"}
+    {
+        "len",
+        "size",
+        "dim",
+        "min",
+        "max",
+        "tuple",
+        "list",
+        "int",
+        "isinstance",
+        "numel",
+        "set",
+        "sum",
+        "prod",
+        "zip",
+        "str",
+    }
 )
 
 
