@@ -117,6 +117,7 @@ class Proposer:
         counted: Collection[str] = (),
         lengths: Collection[str] = (),
         levels: Collection[str] = (),
+        kinds: Mapping[str, str] | None = None,
         attributes: Mapping[str, tuple[str, ...]] | None = None,
         keys: Mapping[str, tuple[str, ...]] | None = None,
         in_tokens: bool = False,
@@ -138,6 +139,7 @@ class Proposer:
             counted: The names of what is counted with, so that a mask is one of numbers.
             lengths: The parameters that say how long each example is.
             levels: The parameters that are lists of pictures of features, or go over such beside them.
+            kinds: How torch calls the tensors that parameters are, where their annotations tell what these hold.
             attributes: What is read of parameters that no tensor has.
             keys: What is looked up in parameters by a name.
             in_tokens: Whether no input is a picture, so that sides that are numbers are those of a picture of tokens.
@@ -158,6 +160,7 @@ class Proposer:
         self.counted = counted
         self.lengths = lengths
         self.levels = levels
+        self.kinds = kinds or {}
         self.attributes = attributes or {}
         self.keys = keys or {}
 
@@ -188,7 +191,8 @@ class Proposer:
             recipes += [recipe for other in clues.wishes[:2] for recipe in other.recipes]
         is_vector = clues.is_of_predictions or parameter.name == _TABLE
         recipes += [*image(clues), *features(clues)] if is_first and not is_vector else features(clues)
-        kind = _KINDS.get(name_of(without_none(parameter.annotation)))
+        named = name_of(without_none(parameter.annotation)), self.kinds.get(parameter.name)
+        kind = next((_KINDS[each] for each in named if each in _KINDS), None)
         if kind is not None:
             recipes = [self._of_kind(recipe, *kind) for recipe in recipes]
         if is_tensor_type(without_none(parameter.annotation)):

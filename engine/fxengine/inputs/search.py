@@ -47,6 +47,7 @@ from fxengine.inputs.signature import (
 )
 from fxengine.inputs.tuning import Tuning, by_factor
 from fxengine.inputs.values import are_kept, are_small, is_never_viewed, is_small, run_for_values
+from fxengine.inputs.written_types import axes_written, kinds_written
 
 __all__ = ["Attempt", "InferredInputs", "infer_inputs", "materialize"]
 
@@ -231,6 +232,8 @@ class _Search:
         self.wanted = wanted
         wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
         said = patterns_said(taker, names)
+        for name, axes in axes_written(taker, names).items():
+            said[name] = [axes, *said.get(name, ())]
         propose = partial(
             Proposer,
             self.clues,
@@ -246,6 +249,7 @@ class _Search:
             counted=counted(taker),
             lengths=lengths_said(taker, names),
             levels=levels_said(taker, names),
+            kinds=kinds_written(taker, names),
             attributes=read.attributes,
             keys=read.keys,
             of_graph=is_of_graph(names),
