@@ -191,7 +191,7 @@ class Proposer:
             recipes += [recipe for other in clues.wishes[:2] for recipe in other.recipes]
         is_vector = clues.is_of_predictions or parameter.name == _TABLE
         recipes += [*image(clues), *features(clues)] if is_first and not is_vector else features(clues)
-        named = name_of(without_none(parameter.annotation)), self.kinds.get(parameter.name)
+        named = name_of(without_none(parameter.annotation)), self.kinds.get(parameter.name, "")
         kind = next((_KINDS[each] for each in named if each in _KINDS), None)
         if kind is not None:
             recipes = [self._of_kind(recipe, *kind) for recipe in recipes]
