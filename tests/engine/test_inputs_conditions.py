@@ -441,3 +441,19 @@ def test_what_a_comprehension_adds_up_is_as_long_as_is_asserted():
     inferred = fed(Deformable())
     assert inferred.args[1] == [[4, 4]] * 3
     assert inferred.args[0].shape == (2, 48, 8)
+
+
+class Truncated(nn.Module):
+    """Takes a number that lies between two."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 4)
+
+    def forward(self, z, truncation):
+        assert 0 < truncation <= 1
+        return self.fc(z) * round(truncation * 10)
+
+
+def test_what_is_to_lie_between_two_numbers_does():
+    assert fed(Truncated()).args[1] == 0.5

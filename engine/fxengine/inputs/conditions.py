@@ -203,6 +203,7 @@ class Conditions:
                 if kind is not None:
                     yield from self._compare(left, kind, right)
             case ast.Compare(left=left, ops=operators, comparators=comparators) if holds:
+                yield from self._between(left, *comparators)
                 for one, operator, other in zip((left, *comparators), operators, comparators, strict=False):
                     yield from self._compare(one, type(operator), other)
             case ast.Call(func=ast.Name(id="is_complex") | ast.Attribute(attr="is_complex")) if holds:
@@ -269,6 +270,14 @@ class Conditions:
                     yield from self._number(right, b, opposite)
         elif kind in _ORDERS:
             yield from self._bounded(left, right)
+
+    def _between(self, *parts: ast.expr) -> Iterator[Change]:
+        """Give an input that is to lie between two numbers one that does: ``assert 0 < truncation <= 1``."""
+        for low, inner, high in zip(parts, parts[1:], parts[2:], strict=False):
+            bounds = [_number_in(self.frame.value(each)) for each in (low, high)]
+            place = self.frame.place(self.frame.value(inner))
+            if place is not None and all(type(each) in {int, float} for each in bounds):
+                yield self.moves.put(place, Constant(sum(bounds) / 2), self.cost + 0.05)
 
     def _of_dtype(self, expression: ast.expr, wanted: Any) -> Iterator[Change]:
         """Give tensors the type, or one of the types, that an expression of theirs is to be."""
