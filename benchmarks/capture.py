@@ -21,10 +21,12 @@ import random
 import signal
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -396,12 +398,21 @@ def main(given: list[str]) -> int:
     asked_for = parser.parse_args(given)
     options = Options(asked_for.fx, asked_for.export, asked_for.costs, asked_for.shapes)
     rows: list[str] = []
-    for library, models in chosen(asked_for):
-        show = partial(line, each=asked_for.each)
-        found, unbuilt = outcomes(partial(outcome, options), models, lost, show, each=asked_for.each)
-        rows.append(summary(library, len(models), unbuilt, found))
+    with elsewhere():
+        for library, models in chosen(asked_for):
+            show = partial(line, each=asked_for.each)
+            found, unbuilt = outcomes(partial(outcome, options), models, lost, show, each=asked_for.each)
+            rows.append(summary(library, len(models), unbuilt, found))
     print("\n" + "\n".join(rows))
     return 0
+
+
+@contextlib.contextmanager
+def elsewhere() -> Generator[None]:
+    """Work in a folder that is gone afterwards, with what the libraries' constructors write into it."""
+    sys.path[:] = [str(Path(each).absolute()) for each in sys.path]
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        yield
 
 
 def lost(reason: str) -> Outcome:
