@@ -377,3 +377,28 @@ class InGroups(nn.Module):
 
 def test_examples_that_are_taken_together_are_as_many():
     assert fed(InGroups()).args[0].shape[0] == 12
+
+
+class Corresponding(nn.Module):
+    """Takes two tables of as many points, and says of how many at least."""
+
+    def forward(self, kp1, kp2):
+        """Match points.
+
+        Args:
+            kp1: points :math:`(B, N, 2)`, or one example's
+            kp2: as many
+        """
+        for each in (kp1, kp2):
+            if each.dim() != 2:
+                raise ValueError(f"Shape dimension mismatch: expected 2 dimensions, got {each.dim()}")
+        if kp1.shape != kp2.shape or kp1.shape[0] < 4:
+            raise ValueError(
+                f"kp1 and kp2 should be of equal shape, of at least [4, 2], got {kp1.shape} and {kp2.shape}"
+            )
+        return kp1 @ kp2.T
+
+
+def test_what_a_message_wants_of_several_inputs_is_given_to_all_of_them():
+    one, other = fed(Corresponding(), budget_s=2.0).args
+    assert one.shape == other.shape == (4, 2)

@@ -46,11 +46,15 @@ def _dimensions(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """Some rank is not the one that was wanted."""
     numbers = [int(number) for number in match.groups() if number is not None]
     ranks = [number for number in numbers if 0 < number <= 6]
+    got = {len(recipe.shape) for _, recipe in moves.tensors()}
+    if len(got) == 1 < len(moves.tensors()):  # What is wanted of one is mostly wanted of all that are alike.
+        for rank in ranks:
+            yield from moves.rerank(frozenset(place for place, _ in moves.tensors()), min(got), rank, 0.1)
     for place, recipe in moves.tensors():
         cost = 0.6 if place in moves.suspects else 1.2
         for rank in dict.fromkeys([*ranks, len(recipe.shape) + 1]):
             if rank != len(recipe.shape):
-                yield from moves.rank(place, recipe, rank, cost)
+                yield from moves.rank(place, recipe, rank, cost + (0.0 if rank in ranks else _UNSAID))
 
 
 def _fewer(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
@@ -392,6 +396,9 @@ def _missing_key(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
             value = TensorRecipe((2, moves.clues.channels[0], *moves.clues.image_sizes[0]))
             yield moves.put((name,), Record((*recipe.items, (match[1], value))), 0.8)
 
+
+_UNSAID: Final = 0.3
+"""What a rank costs beside others that a message names."""
 
 _MOST_GROUPS: Final = 16
 _OPTIONAL: Final = re.compile(r"mask|bias|cache|state|past|memory|hidden|hx")

@@ -106,6 +106,13 @@ def _shapes(moves: Moves, message: str, proposer: Proposer) -> Iterator[Change]:
                     for place_of, (axis, size) in enumerate(zip(axes, shape, strict=True))
                 )
                 cost = 0.3 if named else 0.9
+                alike: dict[Place, Recipe] = {
+                    other: part.with_shape(shape, moves.because)
+                    for other, part in moves.tensors()
+                    if other in named and part.shape == recipe.shape
+                }
+                if len(alike) > 1:  # ``a and b must have shape (4, 2)``
+                    yield moves.change(alike, cost - 0.1)
                 yield moves.reshape(place, kept if len(kept) >= len(recipe.shape) else shape, cost)
                 yield moves.reshape(place, shape, cost + 0.1)
 
