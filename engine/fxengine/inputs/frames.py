@@ -27,25 +27,10 @@ _READS: Final = (
     ast.Slice, ast.operator, ast.unaryop, ast.expr_context, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop,
     ast.GeneratorExp, ast.ListComp, ast.comprehension, ast.JoinedStr, ast.FormattedValue,
 )  # fmt: skip
-_HARMLESS_CALLS: Final = frozenset(
-    {
-        "len",
-        "size",
-        "dim",
-        "min",
-        "max",
-        "tuple",
-        "list",
-        "int",
-        "isinstance",
-        "numel",
-        "set",
-        "sum",
-        "prod",
-        "zip",
-        "str",
-    }
-)
+_HARMLESS_CALLS: Final = frozenset({
+    "len", "size", "dim", "min", "max", "tuple", "list", "int", "isinstance", "numel", "set", "sum", "prod", "zip",
+    "str",
+})  # fmt: skip
 
 
 class Frame:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from fxengine.inputs.clues import BATCH, Clues
-from fxengine.inputs.reading import definition_read
+from fxengine.inputs.reading import definition_read, measured
 from fxengine.inputs.recipes import Listing, TensorRecipe
 
 __all__ = ["levelled", "levels_said"]
@@ -66,14 +66,7 @@ def _unpacked_as_pictures(loop: ast.For) -> Iterator[str]:
     """Yield the names whose shapes are taken apart into as many sizes as a batch of pictures has."""
     for node in ast.walk(loop):
         match node:
-            case ast.Assign(
-                targets=[ast.Tuple(elts=axes)], value=ast.Attribute(value=ast.Name(id=name), attr="shape")
-            ) if len(axes) == _RANK:
-                yield name
-            case ast.Assign(
-                targets=[ast.Tuple(elts=axes)],
-                value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="size"), args=[]),
-            ) if len(axes) == _RANK:
-                yield name
+            case ast.Assign(targets=[ast.Tuple(elts=axes)], value=value) if len(axes) == _RANK:
+                yield measured(value)
             case _:
                 pass

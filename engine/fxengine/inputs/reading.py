@@ -4,6 +4,7 @@ Everything is read as an einops pattern, ``b c h w``: names or numbers of axes. 
 """
 
 import ast
+import functools
 import inspect
 import io
 import re
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from torch import nn
 
-__all__ = ["counted", "definition_read", "lengths_said", "may_be_none", "patterns_said", "starred_part"]
+__all__ = ["counted", "definition_read", "lengths_said", "may_be_none", "measured", "patterns_said", "starred_part"]
 
 _SEPARATOR: Final = r"(?:\s*[,×]\s*|\s+[xX]\s+|(?<=[A-Z0-9])x(?=[A-Z0-9]))"
 _AXIS: Final = r"(?:[A-Za-z_][\w/*+ -]*?|\d+|\.\.\.)"
@@ -90,9 +91,14 @@ def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dic
 
 
 def definition_read(root: nn.Module | Callable[..., Any]) -> ast.stmt | None:
-    """Return the definition of a forward, None where it cannot be read."""
+    """Return the definition of a forward, None where it cannot be read. It is shared: nobody may change it."""
+    return _parsed(_source(root))
+
+
+@functools.lru_cache(maxsize=16)
+def _parsed(source: str) -> ast.stmt | None:
     try:
-        return ast.parse(_source(root)).body[0]
+        return ast.parse(source).body[0]
     except (SyntaxError, IndexError, ValueError):
         return None
 
@@ -120,9 +126,8 @@ def counted(root: nn.Module | Callable[..., Any]) -> frozenset[str]:
 
 def lengths_said(root: nn.Module | Callable[..., Any], names: Collection[str]) -> frozenset[str]:
     """Return the parameters that steps are compared with: ``torch.arange(x.shape[1])[None] < lengths[:, None]``."""
-    try:
-        tree = ast.parse(_source(root))
-    except (SyntaxError, ValueError):
+    tree = definition_read(root)
+    if tree is None:
         return frozenset()
     steps = {
         target.id
@@ -154,9 +159,8 @@ def _counts_up(expression: ast.expr, names: Collection[str]) -> bool:
 
 def may_be_none(root: nn.Module | Callable[..., Any], names: Collection[str]) -> frozenset[str]:
     """Return the parameters of which the source asks whether they are None."""
-    try:
-        tree = ast.parse(_source(root))
-    except (SyntaxError, ValueError):
+    tree = definition_read(root)
+    if tree is None:
         return frozenset()
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -309,7 +313,7 @@ def _subject(node: ast.AST) -> str:
     """Return the name that a statement unpacks the shape of, or that a call is about."""
     match node:
         case ast.Assign(value=value):
-            return _measured(starred_part(value, [])[0])
+            return measured(starred_part(value, [])[0])
         case ast.Call(args=[ast.Name(id=name), *_]):
             return name
         case ast.BinOp(left=ast.Subscript(value=ast.Name(id=name))):
@@ -333,7 +337,7 @@ def starred_part(value: ast.expr, targets: list[ast.expr]) -> tuple[ast.expr, li
     return whole, targets[index : len(targets) - (len(items) - 1 - index)]
 
 
-def _measured(value: ast.expr) -> str:
+def measured(value: ast.expr) -> str:
     """Return the name whose shape an expression is: ``x.shape`` or ``x.size()``."""
     match value:
         case ast.Attribute(value=ast.Name(id=name), attr="shape"):
