@@ -17,13 +17,16 @@ from torch import nn
 
 from fxengine.inputs.recipes import TensorRecipe
 
-__all__ = ["BATCH", "NODES", "Clues", "LayerWish"]
+__all__ = ["BATCH", "COORDINATES", "NODES", "Clues", "LayerWish"]
 
 BATCH = 2
 """Examples in a batch: the smallest number that tells a batch from a single example."""
 
 NODES = 16
 """Nodes of a graph."""
+
+COORDINATES = 4
+"""The most numbers that say where something is: of a point, a ray, a box."""
 
 _LENGTH = 16
 _IMAGE = 224

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fxengine.inputs.accounts import Sources
-from fxengine.inputs.clues import BATCH, Clues
+from fxengine.inputs.clues import BATCH, COORDINATES, Clues
 from fxengine.inputs.probe import Outcome
 from fxengine.inputs.recipes import Arguments, Fill, Listing, Place, Recipe, TensorRecipe, leaves, with_part
 
@@ -34,9 +34,6 @@ _SPATIAL = 2
 _LEAST_PATCH = 2
 _LONGEST = 1 << 16
 _MAX_RANK = 7
-_COORDINATES = 4
-"""The most numbers that a point has. The others are the largest of what is tried."""
-
 _ADDED = 2
 _MOST_HALVINGS = 4
 _LARGEST = 1 << 16
@@ -319,7 +316,7 @@ class Moves:
         if not 0 <= rank <= _MAX_RANK or rank == len(shape):
             return
         height, width = self.clues.image_sizes[0]
-        is_of_points = 2 < len(shape) < rank and shape[-1] <= _COORDINATES
+        is_of_points = 2 < len(shape) < rank and shape[-1] <= COORDINATES
         if is_of_points:
             yield (*shape[:-1], *(1,) * (rank - len(shape)), shape[-1]), 0.0
         if rank == 4 and recipe.dtype.is_floating_point:

@@ -23,7 +23,7 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
 from fxengine.inputs.annotations import holds_tensors, name_of, of_one, plain, resolved, singular
-from fxengine.inputs.clues import BATCH, NODES, Clues, LayerWish
+from fxengine.inputs.clues import BATCH, COORDINATES, NODES, Clues, LayerWish
 from fxengine.inputs.levels import levelled
 from fxengine.inputs.names import MAPS, NAME_RULES, OF_MEASUREMENTS, features, image, is_of_graph, of_layer
 from fxengine.inputs.recipes import (
@@ -73,9 +73,6 @@ _RANK_OF_NODES = 2
 _OF_NODES = re.compile(r"x(_?\w{1,6})?|h|feats?|features?|(n|node)_?(feats?|features?|attrs?|embs?)")
 _COORDINATES = re.compile(r"pos|coords?|xyz")
 """What the nodes of a graph have."""
-
-_COORDINATES_OF_ONE = 4
-"""The most numbers that say where something is: of a point, a ray, a box."""
 
 _STATES = re.compile(r"state|hidden|^h[xc]$")
 """What is called so and unpacked is several tensors."""
@@ -332,7 +329,7 @@ class Proposer:
             elif (
                 like is not None
                 and len(like.shape) == len(shape)
-                and like.shape[-1] <= _COORDINATES_OF_ONE
+                and like.shape[-1] <= COORDINATES
                 and not pattern[-1].isdigit()
             ):
                 yield like  # The last size is told by the name, and only called something by the source.
