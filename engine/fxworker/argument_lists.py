@@ -2,6 +2,8 @@
 
 from typing import Any, TypeAlias
 
+from fxworker.packages import reach, with_packages
+
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """What a call hands over by position, and by name."""
 
@@ -12,5 +14,8 @@ def arguments_of(expression: str, scope: dict[str, Any]) -> Arguments:
     Raises:
         BaseException: Whatever the expression raises.
     """
-    code = compile(f"__fxls_call__({expression})", "<inputs>", "eval")
-    return eval(code, {**scope, "__fxls_call__": lambda *args, **kwargs: (args, kwargs)})  # noqa: S307 — The person's own.
+    call = f"__fxls_call__({expression})"
+    code = compile(call, "<inputs>", "eval")
+    reach(call, scope)
+    names = with_packages(code, scope)
+    return eval(code, {**names, "__fxls_call__": lambda *args, **kwargs: (args, kwargs)})  # noqa: S307 — The person's own.

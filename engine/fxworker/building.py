@@ -43,7 +43,7 @@ from fxworker.meta import OnMeta, speaks_of_meta
 from fxworker.mistakes import is_of_code
 from fxworker.offline import without_weights
 from fxworker.own_calls import is_refused_by
-from fxworker.packages import with_packages
+from fxworker.packages import reach, with_packages
 from fxworker.slicing import names_in
 from fxworker.supplied import with_arguments_supplied
 from fxworker.wholes import part_of, scope_with_wholes
@@ -154,7 +154,7 @@ def build(
         result = _evaluate(construct, scope, make)
         if isinstance(result, Built):
             return _located(result, loaded)
-        if not _is_a_try(construct, loaded):
+        if not _is_a_try(construct, loaded) and reach(construct.expression, scope):
             failed = failed or result
         if construct.source in EXPLICIT:
             return result
@@ -496,6 +496,7 @@ def _evaluate(construct: Construct, scope: dict[str, Any], make: _Maker) -> Buil
     try:
         place = EXPRESSION if construct.source in MADE_UP else "<construct>"
         code = compile(construct.expression.strip(), place, "eval")
+        reach(construct.expression, scope)
         names = with_packages(code, scope)
         root = made_in(make(lambda: eval(code, names)), nn.Module)  # noqa: S307 — The person's own expression.
     except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.

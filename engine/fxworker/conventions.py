@@ -124,6 +124,9 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             r"(\w+_)?strides?(_?sizes?)?|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
             ("2", "1", "4"),
         ),
+        (r"min_(\w+_)?(ratio|fraction)", ("0", "0.1")),
+        (r"(\w+_)?(mask(ing)?|keep|decode|valid(ation)?|test|train|pool|noise)_(ratio|fraction)", ("0.5", "1")),
+        (r"\w+_ratio", ("2", "0.5", "4")),
         (r"pad(ding)?", ("1",)),
         (
             r"(?!norm_|act_)\w+_(layers|blocks|stages|depths?|levels)|(\w+_)?(n|num|nb)_?(layer|block|stage|level)",

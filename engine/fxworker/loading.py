@@ -11,6 +11,7 @@ import linecache
 import os
 import re
 import sys
+import time
 import types
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,6 +44,12 @@ from fxworker.texts import digest, program_of
 from fxworker.wire import Overlay, ProfileRequest, Setting, TraceRequest, TraceTarget
 
 Source = TraceRequest | ProfileRequest
+
+_COARSE: Final = 10_000_000
+"""By how many nanoseconds the clock of a file system may be behind at most."""
+
+_UNSURE: Final = "written while it was read"
+"""What is noted of such a file: no later look at it says that it is what was read."""
 
 _NO_PROGRAM: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What parsing and compiling raise for a text that is no program."""
@@ -195,6 +202,7 @@ class Document:
     _stamps: dict[str, str] = field(default_factory=dict)
     _absent: dict[str, list[ImportError]] = field(default_factory=dict)
     _last: str = ""
+    _since: int = field(default_factory=time.time_ns)
     _imported_before: bool = False
     _around: bool | None = None
     _parsed: Parsed | None = None
@@ -426,13 +434,20 @@ class Document:
 
     def stamp(self) -> Mapping[str, str]:
         """Return what was imported or read of the project's files, up to now, each with what it was then."""
-        new = modules_since(self._last)
-        self._last = newest_module()
+        new, since = modules_since(self._last), self._since
+        self._last, self._since = newest_module(), time.time_ns()
         paths = {path for name in new if (path := file_of(name)) is not None}
         for path in paths | {each for each in files_read() if os.path.isfile(each)}:
             if path not in self._stamps and path != self.path and self._is_project(path):
-                self._stamps[path] = self._state(path)
+                self._stamps[path] = _UNSURE if self._is_written_after(since, path) else self._state(path)
         return dict(self._stamps)
+
+    def _is_written_after(self, since: int, path: str) -> bool:
+        """Whether a file has been written since some time, in nanoseconds: who has read it then may know another."""
+        try:
+            return path not in self._finder.texts and os.stat(path).st_ctime_ns > since - _COARSE
+        except OSError:
+            return False
 
     def are_unchanged(self, stamps: Mapping[str, str]) -> bool:
         """Whether files are what they were."""

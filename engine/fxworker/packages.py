@@ -15,7 +15,7 @@ import re
 import sys
 import time
 import types
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -196,6 +196,51 @@ def modules_since(name: str) -> list[str]:
     Only those are touched: looking at every module would copy, in a forked process, the memory that they lie in.
     """
     return list(itertools.takewhile(lambda each: each != name, reversed(sys.modules)))[::-1]
+
+
+def reach(expression: str, scope: Mapping[str, Any]) -> bool:
+    """Import what an expression names in full: `timm.layers.Mlp(8)`.
+
+    Return whether all is there of those packages of which the scope knows nothing.
+    """
+    there = {name: _is_reached(name) for name in _full_names(expression, scope)}
+    return all(is_there or name.partition(".")[0] in scope for name, is_there in there.items())
+
+
+def _full_names(expression: str, scope: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the dotted names in an expression that begin with the name of a package, not with one of its file's."""
+    try:
+        pending: list[ast.AST] = [ast.parse(expression.strip(), mode="eval")]
+    except (SyntaxError, ValueError):
+        return
+    while pending:
+        node, parts = pending.pop(), list[str]()
+        while isinstance(inner := node, ast.Attribute):
+            parts.append(inner.attr)
+            node = inner.value
+        if not isinstance(node, ast.Name):
+            pending.extend(ast.iter_child_nodes(node))
+        elif parts and scope.get(node.id, sys.modules.get(node.id)) is sys.modules.get(node.id):
+            yield ".".join([node.id, *reversed(parts)])
+
+
+def _is_reached(name: str) -> bool:
+    """Whether a full name leads somewhere, once the modules on the way are imported."""
+    parts, value = name.split("."), None
+    for count, part in enumerate(parts, 1):
+        module = ".".join(parts[:count])
+        if count > 1 and hasattr(value, part):
+            value = getattr(value, part)
+            continue
+        if count > 1 and not isinstance(value, types.ModuleType):
+            return False
+        if module not in sys.modules and _exists(module):
+            with contextlib.suppress(BaseException):  # User code; without it the name leads nowhere.
+                importing(partial(import_named, module))
+        if module not in sys.modules:
+            return False
+        value = sys.modules[module]
+    return True
 
 
 def with_packages(code: types.CodeType, scope: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ only a run provides (a file, the command line, a batch of a data loader, an unkn
 import ast
 import builtins
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -96,8 +97,13 @@ def closed(expression: ast.expr, scope: Scope) -> ast.expr | None:
             replacements[node.id] = bound.value
     if not replacements:
         return expression
-    result = _Substitution(replacements).visit(copy.deepcopy(expression))
+    result = substituted(expression, replacements)
     return result if sum(1 for _ in ast.walk(result)) <= _LARGEST and _can_be_written(result) else None
+
+
+def substituted(expression: ast.expr, replacements: Mapping[str, ast.expr]) -> ast.expr:
+    """Return an expression with others in the place of some of its names."""
+    return _Substitution(replacements).visit(copy.deepcopy(expression))
 
 
 def _can_be_written(expression: ast.expr) -> bool:
@@ -156,7 +162,7 @@ def _loads(call: ast.Call) -> bool:
 class _Substitution(ast.NodeTransformer):
     """Replaces names by expressions."""
 
-    def __init__(self, replacements: dict[str, ast.expr]) -> None:
+    def __init__(self, replacements: Mapping[str, ast.expr]) -> None:
         self._replacements = replacements
 
     def visit_Name(self, node: ast.Name) -> ast.expr:

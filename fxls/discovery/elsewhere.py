@@ -20,10 +20,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
+from fxls.discovery.closing import substituted
 from fxls.discovery.finding import discover
 from fxls.discovery.index import ModelIndex, ordered
-from fxls.discovery.names import Names, module_level, names_of
+from fxls.discovery.names import Names, defined_by, names_of
 from fxls.discovery.options import best_first, settings_in, speaks_of_options
+from fxls.discovery.roots import absolute_name
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import example_code, parse
 from fxls.discovery.wholes import Makers, makers_in
@@ -79,13 +81,18 @@ class _Seen:
         sites: The calls of those.
         meant: Those of which the file imports the names.
         makers: What makes instances of them there.
+        full: What other names mean that the file imports.
     """
 
     asked: frozenset[str]
     sites: Sites
     meant: frozenset[str]
     makers: Makers
+    full: Mapping[str, str]
 
+
+_Known: TypeAlias = Callable[[], Mapping[str, str]]
+"""Gives the names that the module of a class binds, with the full names of what they mean elsewhere."""
 
 _Key: TypeAlias = tuple[str, str, tuple[int, int]]
 """A file, one whose classes it may use, and the time and size of the first."""
@@ -183,7 +190,7 @@ class Calls:
         found = index.model_class(name) if name in self._heirs else None
         return found is not None and not found.required
 
-    def _completed(self, target: TraceTarget, path: str, known: Callable[[], frozenset[str]]) -> TraceTarget:
+    def _completed(self, target: TraceTarget, path: str, known: _Known) -> TraceTarget:
         """Return a target with how it is built and fed elsewhere, or with what has it as a part."""
         if not target.constructs:
             constructs, inputs = self._calls_of(target.qualname, path, known)
@@ -192,23 +199,19 @@ class Calls:
             return target
         return replace(target, wholes=self._wholes_of(target.qualname, path))
 
-    def _calls_of(
-        self, name: str, path: str, known: Callable[[], frozenset[str]]
-    ) -> tuple[list[Construct], list[Inputs]]:
+    def _calls_of(self, name: str, path: str, known: _Known) -> tuple[list[Construct], list[Inputs]]:
         """Return how a class is built and fed in other files, tests first."""
         files = [other for other in self._callers.get(name, ()) if other != path]
         files.sort(key=lambda other: (_TEST.search(other) is None, not other.endswith(".md"), other))
         constructs: list[Construct] = []
         inputs: list[Inputs] = []
         for other in files[:_MOST_PARSED]:
-            sites = self._seen_in(other, name, path).sites
-            built = [each for each in sites.constructs.get(name, ()) if _is_known(each.expression, name, known)]
+            seen = self._seen_in(other, name, path)
+            built = list(_understood(seen.sites.constructs.get(name, []), name, known, seen))
             constructs += built
             # What is fed belongs to how it was built.
             if built and not inputs:
-                inputs += [
-                    each for each in sites.inputs.get(name, ()) if _is_known(f"{name}({each.expression})", name, known)
-                ]
+                inputs += _understood(seen.sites.inputs.get(name, []), name, known, seen)
             if len(constructs) >= _MOST:
                 break
         return constructs[:_MOST], inputs[:_MOST]
@@ -366,7 +369,7 @@ def _by_name(names: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
 
 
 def _seen_in(path: str, text: str, asked: frozenset[str], definition: str) -> _Seen:
-    sites, meant, makers = Sites({}, {}, [], [], set()), frozenset[str](), Makers()
+    sites, meant, makers, full = Sites({}, {}, [], [], set(), set()), frozenset[str](), Makers(), dict[str, str]()
     described = frozenset(_DESCRIBED.findall(text))
     if path.endswith(".md"):
         bodies = [body for body in example_code(text, 1) if body]
@@ -384,9 +387,11 @@ def _seen_in(path: str, text: str, asked: frozenset[str], definition: str) -> _S
             for mine, theirs in ((sites.constructs, found.constructs), (sites.inputs, found.inputs)):
                 for name, ways in theirs.items():
                     mine.setdefault(name, []).extend(ways)  # pyright: ignore[reportArgumentType] — Alike.
+            sites.packages.update(found.packages)
+            full |= {name: absolute_name(each, path) for name, each in names.full.items()}
         if means and not path.endswith(".md"):
             meant, makers = means, makers_in(tree)
-    return _Seen(asked, sites, meant, makers)
+    return _Seen(asked, sites, meant, makers, full)
 
 
 def _may_mean(text: str, name: str, definition: str) -> bool:
@@ -409,10 +414,30 @@ def _is_of(module: str, definition: str) -> bool:
     return not module or module.rpartition(".")[2] == parts[-1] or module.partition(".")[0] in parts[:-1]
 
 
-def _is_known(expression: str, name: str, known: Callable[[], frozenset[str]]) -> bool:
-    """Whether the module of a class knows all that an expression needs."""
-    needed = _needs(expression) - {name}
-    return not needed or needed <= known()
+_Way = TypeVar("_Way", Construct, Inputs)
+
+
+def _understood(ways: Iterable[_Way], name: str, known: _Known, seen: _Seen) -> Iterator[_Way]:
+    """Yield the ways to build, or to feed, a class that can be said in the module that defines it.
+
+    What that does not know, and the other file imports, is called by its full name there: `timm.layers.Mlp(8)`.
+    """
+    for way in ways:
+        whole = way.expression if isinstance(way, Construct) else f"{name}({way.expression})"
+        needed = _needs(whole) - {name}
+        full = {each: _full_name(each, seen) for each in needed - known().keys()} if needed else {}
+        firsts = {each.partition(".")[0] for each in full.values()}
+        if "" in firsts or any(known().get(each, each) != each for each in firsts):
+            continue
+        if full:
+            names = {each: ast.parse(said, mode="eval").body for each, said in full.items()}
+            whole = ast.unparse(substituted(ast.parse(whole, mode="eval").body, names))
+        yield replace(way, expression=whole if isinstance(way, Construct) else whole[len(name) + 1 : -1])
+
+
+def _full_name(name: str, seen: _Seen) -> str:
+    """Return the full name of what a file imports by a name, or names in full already; "" for anything else."""
+    return seen.full.get(name, name if name in seen.sites.packages else "")
 
 
 def _needs(expression: str) -> frozenset[str]:
@@ -426,18 +451,12 @@ def _needs(expression: str) -> frozenset[str]:
     return frozenset(each.id for each in nodes if isinstance(each, ast.Name)) - own - _ALWAYS
 
 
-def _bound_by(text: str) -> frozenset[str]:
-    """Return the names that a file binds when it is imported."""
+def _bound_by(text: str) -> Mapping[str, str]:
+    """Return the names that a file binds when it is imported, with the full names of what they mean elsewhere."""
     tree = parse("", text)
     if not isinstance(tree, ast.Module):
-        return frozenset()
-    bound = set(names_of(tree).full)
-    for statement in module_level(tree.body):
-        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            bound.add(statement.name)
-        elif isinstance(statement, ast.Assign):
-            bound.update(each.id for each in statement.targets if isinstance(each, ast.Name))
-    return frozenset(bound)
+        return {}
+    return {**names_of(tree).full, **dict.fromkeys(defined_by(tree), "")}
 
 
 def _text(path: str) -> str:

@@ -77,16 +77,14 @@ def names_of(tree: ast.Module) -> Names:
         match statement:
             case ast.Import():
                 for alias in statement.names:
-                    full[alias.asname or alias.name.partition(".")[0]] = (
-                        alias.name if alias.asname else alias.name.partition(".")[0]
-                    )
+                    full[alias.asname or alias.name.partition(".")[0]] = imported_name(statement, alias)
             case ast.ImportFrom():
                 module = "." * statement.level + (statement.module or "")
                 for alias in statement.names:
                     if alias.name == "*":
                         starred.append(_STARRED.get(module, module))
                     else:
-                        full[alias.asname or alias.name] = f"{module}.{alias.name}"
+                        full[alias.asname or alias.name] = imported_name(statement, alias)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 meant = _meant(value, names)
                 if meant is not None:
@@ -108,6 +106,24 @@ def _meant(value: ast.expr, names: Names) -> str | None:
             return module
         case _:
             return None
+
+
+def imported_name(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    """Return what a name means that an import binds: `timm.layers.Mlp`, after dots if it is looked for nearby."""
+    if isinstance(statement, ast.Import):
+        return alias.name if alias.asname else alias.name.partition(".")[0]
+    return f"{'.' * statement.level}{f'{statement.module}.' if statement.module else ''}{alias.name}"
+
+
+def defined_by(tree: ast.Module) -> frozenset[str]:
+    """Return the names of the functions, classes and variables that a file makes at its module level."""
+    found = set[str]()
+    for statement in module_level(tree.body):
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(statement.name)
+        elif isinstance(statement, ast.Assign):
+            found.update(each.id for each in statement.targets if isinstance(each, ast.Name))
+    return frozenset(found)
 
 
 def module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:

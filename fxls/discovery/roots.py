@@ -26,6 +26,18 @@ def package_root(path: str) -> str:
     return folder
 
 
+def absolute_name(name: str, path: str) -> str:
+    """Return the full name of what a file imports by a relative one, as `.layers.Mlp`; "" where it leads nowhere."""
+    rest = name.lstrip(".")
+    level = len(name) - len(rest)
+    if not level:
+        return name
+    root, folder = package_root(path), os.path.dirname(path)
+    parts = os.path.relpath(folder, root).split(os.sep) if folder != root else []
+    above = parts[: len(parts) - level + 1]
+    return ".".join([*above, rest]) if rest and above and len(parts) >= level else ""
+
+
 def _is_package(folder: str) -> bool:
     return os.path.dirname(folder) != folder and os.path.isfile(os.path.join(folder, "__init__.py"))
 

@@ -9,12 +9,14 @@ import ast
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from fxls.discovery.closing import Bound, Scope, closed, is_literal, without_device
 from fxls.discovery.index import ModelVariable
 from fxls.discovery.loops import first_taken, item_of
-from fxls.discovery.names import Names, blocks_of, every_statement
+from fxls.discovery.names import Names, blocks_of, defined_by, every_statement, imported_name
+from fxls.discovery.roots import absolute_name
 from fxls.discovery.syntax import (
     FunctionNode,
     docstring_of,
@@ -60,7 +62,7 @@ class Sites:
     """What the walk found. Targets are named by their qualified names.
 
     `instances` are models at module level whose class is not in the file; `functions` are free functions that the
-    file itself traces.
+    file itself traces. `packages` are those that calls name in full, as the file itself does not import them.
     """
 
     constructs: dict[str, list[Construct]]
@@ -68,6 +70,7 @@ class Sites:
     variables: list[ModelVariable]
     instances: list[TraceTarget]
     functions: set[str]
+    packages: set[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ class _Walk:
         self._names = source.names
         short = (each.rpartition(LOCALS)[2] for each in classes)
         self._aliases = _aliases(source.tree, classes)
+        self._tree = source.tree
         self._mentions = _Mentions(source.text, (*short, *factories, *self._aliases, "symbolic_trace"))
         self._local = source.local
         self._classes = classes
@@ -135,7 +139,7 @@ class _Walk:
         self._functions: list[tuple[FunctionNode, bool]] = []
         self._in_example = False
         self._described: list[tuple[str, Construct]] = []
-        self.sites = Sites({}, {}, [], [], set())
+        self.sites = Sites({}, {}, [], [], set(), set())
 
     def module(self, tree: ast.Module) -> None:
         """Walk the module's body, its `__main__` block, then its functions, docstrings and methods."""
@@ -248,7 +252,28 @@ class _Walk:
             # An example imports the very class that it explains; what else it imports the module may not have.
             if at_import or name not in self._classes:
                 outside = scope.lookup(name)
-                scope.names[name] = Bound(None, kept=at_import or (outside is not None and outside.kept))
+                is_kept = at_import or (outside is not None and outside.kept)
+                full = None if is_kept else self._in_full(statement, alias)
+                scope.names[name] = Bound(full, kept=is_kept)
+
+    def _in_full(self, statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.expr | None:
+        """Return the full name of what is imported where the module does not; None where it cannot be named so."""
+        name = absolute_name(imported_name(statement, alias), self._path)
+        first = name.partition(".")[0]
+        if not name or self._binds(first):
+            return None
+        self.sites.packages.add(first)
+        return ast.parse(name, mode="eval").body
+
+    def _binds(self, name: str) -> bool:
+        """Whether the module binds a name, otherwise than to the package that is called so."""
+        if name in self._names.full:
+            return self._names.full[name] != name
+        return name in self._classes or name in self._defined
+
+    @cached_property
+    def _defined(self) -> frozenset[str]:
+        return defined_by(self._tree)
 
     def _assignment(self, statement: ast.Assign | ast.AnnAssign, scope: Scope, *, at_import: bool) -> None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]

@@ -2,7 +2,7 @@
 
 import time
 from types import SimpleNamespace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from fxengine.inputs import infer_inputs
+from fxengine.inputs import infer_inputs, materialize
 from tests.support.feeding import fed
 
 
@@ -600,3 +600,30 @@ def test_a_tensor_of_any_number_of_rows_is_taken_apart_in_time():
     start = time.process_time()
     infer_inputs(TakenApart())
     assert time.process_time() - start < 10
+
+
+class Boxed(nn.Module):
+    """Says that its boxes are a dictionary, and takes them for a tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = nn.Linear(4, 8)
+
+    def forward(self, x: torch.Tensor, bbox: dict[str, Any] | None = None):
+        if bbox is None:
+            raise ValueError("bbox is required")
+        return x + self.places(torch.clip(bbox, 0.0, 1.0))
+
+
+class Sliced(Boxed):
+    def forward(self, x: torch.Tensor, bbox: dict[str, Any]):
+        return x + self.places(torch.cat([bbox[:, :, :2], bbox[:, :, 2:]], -1))
+
+
+@pytest.mark.parametrize("cls", [Boxed, Sliced])
+def test_what_is_taken_for_a_tensor_is_one_whatever_its_annotation_says(cls):
+    found = infer_inputs(cls())
+    assert found.usable, found.failures
+    args, kwargs = materialize(found)
+    assert cls()(*args, **kwargs).shape[-1] == 8
+    assert isinstance([*args, *kwargs.values()][1], torch.Tensor)

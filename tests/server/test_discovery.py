@@ -260,6 +260,48 @@ def main(heads=2):
     assert inputs(text) == [("call", "torch.randn(3, 4 * 2), mask=None")]
 
 
+def test_what_an_example_or_a_function_imports_has_its_full_name():
+    text = '''
+    class Net(nn.Module):
+        """
+        >>> import library as lib
+        >>> from library.layers import Block as Part
+        >>> part = Part(3)
+        >>> net = Net(part, lib.width(2))
+        >>> net(lib.data.Batch(torch.randn(3)))
+        """
+        def forward(self, x): return x
+    if __name__ == "__main__":
+        import library.heads
+        Net(library.heads.Head())
+    '''
+    assert [expression for _, expression in constructs(text)] == [
+        "Net(library.heads.Head())",
+        "Net(library.layers.Block(3), library.width(2))",
+    ]
+    assert inputs(text) == [("call", "library.data.Batch(torch.randn(3))")]
+
+
+def test_a_name_of_the_module_hides_a_package_of_that_name():
+    text = "def library(): ...\n" + NET + "def main():\n    from library import Block\n    Net(Block())\n"
+    assert constructs(text) == []
+
+
+def test_what_is_imported_from_nearby_has_the_name_that_it_has_in_its_package(tmp_path):
+    (tmp_path / "pkg" / "inner").mkdir(parents=True)
+    for folder in (tmp_path / "pkg", tmp_path / "pkg" / "inner"):
+        (folder / "__init__.py").touch()
+    text = NET + "def main():\n    from ..layers import Block\n    from .sizes import WIDTH\n    Net(Block(WIDTH))\n"
+    index = discover(str(tmp_path / "pkg" / "inner" / "net.py"), HEAD + textwrap.dedent(text))
+    assert [each.expression for each in index.target("Net").constructs] == [
+        "Net(pkg.layers.Block(pkg.inner.sizes.WIDTH))"
+    ]
+    outside = discover(
+        str(tmp_path / "net.py"), HEAD + "def main():\n    from .layers import Block\n    Net(Block())\n" + NET
+    )
+    assert outside.target("Net").constructs == ()
+
+
 def test_constants_of_the_module_keep_their_names():
     text = "DIM = 64\n" + NET + "Net(DIM)(torch.randn(2, DIM))\n"
     assert constructs(text) == [("call", "Net(DIM)")]

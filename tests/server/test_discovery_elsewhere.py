@@ -78,11 +78,19 @@ def test_tests_come_first(workspace):
     [
         "from other.thing import Net\nnet = Net(1, 1)\n",
         "class Net: pass\nnet = Net(1, 1)\n",
-        "from pkg.net import Net\nimport helper\nnet = Net(helper.width(), 1)\n",
+        "from pkg.net import Net\nwidth = get()\nnet = Net(width, 1)\n",
+        "from pkg.net import Net\nfrom Config import size\nnet = Net(size, 1)\n",
         "from pkg.net import Net\nnet = Net(open('x').read(), 1)\n",
         "from pkg.net import Net\nnet = Net(\n",
     ],
-    ids=["another class", "a class of its own", "needs what the module has not", "fetches", "no program"],
+    ids=[
+        "another class",
+        "a class of its own",
+        "needs what nobody has",
+        "hidden in the module",
+        "fetches",
+        "no program",
+    ],
 )
 def test_what_cannot_be_evaluated_in_the_module_of_the_class_does_not_count(workspace, text):
     assert found(workspace(use_py=text)) == ([], [])
@@ -91,6 +99,27 @@ def test_what_cannot_be_evaluated_in_the_module_of_the_class_does_not_count(work
 def test_names_that_the_module_has_as_well_may_be_used(workspace):
     folder = workspace(use_py="from pkg.net import Net, Config\nnet = Net(Config.width, 2)\n")
     assert found(folder)[0] == ["Net(Config.width, 2)"]
+
+
+def test_what_the_other_file_imports_has_its_full_name(workspace):
+    folder = workspace(
+        tests__net_py="""
+        import library
+        from pkg.net import Config, Net
+        from pkg.shapes import width as wide
+        from .helpers import made
+
+        def test_it():
+            from library.heads import Head
+            Net(library.size, wide)(library.batch(Head()), made)
+            Net(Config.width, 2)
+        """
+    )
+    (folder / "tests" / "__init__.py").touch()
+    assert found(folder) == (
+        ["Net(library.size, pkg.shapes.width)", "Net(Config.width, 2)"],
+        ["library.batch(library.heads.Head()), tests.helpers.made"],
+    )
 
 
 def test_a_class_of_which_the_file_speaks_is_left_alone(workspace):

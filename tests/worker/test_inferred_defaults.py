@@ -290,3 +290,20 @@ def test_values_that_do_not_fit_in_a_tensor_are_told_where_they_are_written(work
     text = GRID.replace("self, length, width", "self").replace("length", "30").replace("width", "8")
     (problem,) = of(worker.trace(model(text)), "Grid").problems
     assert (problem.code, problem.location.span.line) == ("FX102", 10)
+
+
+class Searcher(nn.Module):
+    """Goes on for a part of the steps that it is given."""
+
+    def __init__(self, min_decode_ratio, max_decode_ratio, mask_ratio, mlp_ratio):
+        super().__init__()
+        if not 0 <= min_decode_ratio < max_decode_ratio <= 1 or not 0 < mask_ratio <= 1:
+            raise RuntimeError
+        self.mlp = nn.Linear(8, int(8 * mlp_ratio))
+
+
+def test_proportions_are_such():
+    search = Search("Searcher", Searcher, {"torch": torch, "Searcher": Searcher}, partial(attempt, real=False))
+    found = search.run()
+    assert found is not None
+    assert found[0] == "Searcher(min_decode_ratio=0, max_decode_ratio=0.5, mask_ratio=0.5, mlp_ratio=2)"

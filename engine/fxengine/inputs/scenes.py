@@ -129,6 +129,7 @@ class _Scene:
                 yield from self._joined(arguments)
                 yield from self._handed_on(arguments)
                 yield from self._mistaken(node)
+                yield from self._given_for_tensor(node)
             case ast.Subscript(value=base, slice=index):
                 yield from self._indexed(base, index)
             case ast.Compare(left=key, ops=[ast.In() | ast.NotIn()], comparators=[whole]):
@@ -155,7 +156,7 @@ class _Scene:
         elif isinstance(given, Verbatim) and given.source == _IDENTITY and "argument" in message:
             yield self.moves.put(place, Verbatim(_FIRST), self.cost + 0.1)
 
-    def _with_attribute(self, base: ast.expr, name: str) -> Iterator[Change]:  # noqa: C901, PLR0912 - a table of kinds.
+    def _with_attribute(self, base: ast.expr, name: str) -> Iterator[Change]:  # noqa: C901 - a table of kinds.
         """The base of an attribute is not what it was taken for."""
         value = self.frame.value(base)
         place = self._origin(base, value)
@@ -176,9 +177,7 @@ class _Scene:
         elif isinstance(whole, Listing) and whole.items and hasattr(Tensor, name):
             yield self.moves.put(place, whole.items[0], self.cost + 0.2)
         elif isinstance(whole, Constant | Verbatim | Record) and hasattr(Tensor, name):
-            proposed = [each for each in self.proposer.named(str(place[-1])) if each != whole]
-            for cost, each in enumerate(proposed[:3]):
-                yield self.moves.put(place, each, self.cost + 0.2 + 0.3 * cost)
+            yield from self._as_tensor(place, whole)
         elif hasattr(nn.Module, name) and not hasattr(Tensor, name):
             yield self.moves.put(place, Verbatim(_LAYER), self.cost + 0.1)
         elif name in _OF_DISTRIBUTIONS and isinstance(whole, TensorRecipe):
@@ -192,6 +191,23 @@ class _Scene:
             if isinstance(whole, TensorRecipe) and isinstance(value, Tensor) and value.dim() == len(whole.shape) - 1:
                 yield self.moves.put(place, Listing((self._with_all(base),) * BATCH), self.cost + 0.1)
             yield self.moves.put(place, Structure(((name, proposed),)), self.cost + 0.2)
+
+    def _as_tensor(self, place: Place, whole: Recipe) -> Iterator[Change]:
+        """Put what an input is by its name in the place of what it was taken for."""
+        proposed = [each for each in self.proposer.named(str(place[-1])) if each != whole]
+        for cost, each in enumerate(proposed[:3]):
+            yield self.moves.put(place, each, self.cost + 0.2 + 0.3 * cost)
+
+    def _given_for_tensor(self, node: ast.Call) -> Iterator[Change]:
+        """An input is no tensor, whatever its annotation says, where torch wants one: `clip(bbox, 0, 1)`."""
+        if not isinstance(self.error, TypeError) or "Tensor" not in str(self.error):
+            return
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+            value = self.frame.value(argument)
+            place = self.frame.place(value)
+            whole = self.frame.recipe(place) if place is not None else None
+            if place is not None and isinstance(whole, Record | Structure):
+                yield from self._as_tensor(place, whole)
 
     def _shape_beside(self, place: Place, whole: TensorRecipe) -> tuple[int, ...]:
         """Return the shape of another tensor among the inputs, which a distribution is asked about; its own if none."""
@@ -299,6 +315,8 @@ class _Scene:
             yield from chosen(self.frame, index, value, self.cost)
         elif isinstance(key, str) and place is not None:
             yield from self._looked_up(base, key, place, whole)
+        elif isinstance(whole, Record) and place is not None and _is_of_dimensions(key):
+            yield from self._as_tensor(place, whole)
         elif isinstance(key, str) and isinstance(value, Tensor):
             yield from self._looked_up_in_items(base, value)
         elif isinstance(key, int) and isinstance(whole, Listing) and whole.items:
@@ -515,3 +533,8 @@ def _measured(value: ast.expr) -> tuple[ast.expr | None, int]:
             return base, max(passed, 0)
         case _:
             return None, 0
+
+
+def _is_of_dimensions(key: Any) -> bool:
+    """Whether an index is one of a tensor's: `[:, 0]`."""
+    return isinstance(key, slice) or (isinstance(key, tuple) and any(isinstance(each, slice) for each in key))
