@@ -4,6 +4,8 @@
 which tracer is running and does what torch does if there is none, so it harms nobody else.
 """
 
+from collections import OrderedDict
+from collections.abc import Iterable
 from types import CodeType, FunctionType
 from typing import Any, Final
 
@@ -31,6 +33,19 @@ def intercept_modules(patches: Patches) -> None:
         else:
             function = FunctionType(code_with(hook, ours=None), globals(), name)
             patches.attribute(nn.Module, name, lambda _, function=function: function)
+
+
+def leave_out_backward_hooks(patches: Patches, modules: Iterable[nn.Module]) -> None:
+    """Let modules have no hooks of the backward pass, as long as the patches are held.
+
+    They change nothing on the way forward, but torch hangs them on the functions of gradients, which a value of a graph
+    has not.
+    """
+    for module in modules:
+        state = vars(module)
+        for name in ("_backward_hooks", "_backward_pre_hooks"):
+            if hooks := state.get(name):
+                patches.item(state, name, hooks, lambda _: OrderedDict[Any, Any]())
 
 
 def _module_call(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -32,7 +32,7 @@ from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.hierarchy import CONSTANT_TYPES, Hierarchy, Survey, survey
 from fxengine.immutable_collections import immutable_dict, immutable_list
-from fxengine.interception import intercept_modules
+from fxengine.interception import intercept_modules, leave_out_backward_hooks
 from fxengine.module_calls import ModuleCalls
 from fxengine.node import Argument, Node, base_types
 from fxengine.patching import Patches, meanings
@@ -399,6 +399,7 @@ class Tracer(ModuleCalls):
         for node in self.graph.nodes:
             node._origin = OriginRecord((site, (code, parameter_place(code, str(node.target)))))
         intercept_modules(self._patches)
+        leave_out_backward_hooks(self._patches, self.submodule_paths or ())
         patch_wrapped_functions(self._patches)
         self._autowrapped = frozenset(self._autowrap_function_ids)
         for searched in (namespace, *(module.__dict__ for module in self._autowrap_search)):

@@ -379,6 +379,39 @@ def test_layers_with_hooks_of_torchs_own_are_leaves():
     assert targets(found) == ["input", "0", "1", "output"]
 
 
+class _OwnLinear(nn.Linear):
+    """A layer of the user's own, which a capture goes through."""
+
+    def forward(self, x):
+        return F.linear(x, self.weight, self.bias)
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_weights_that_layers_and_leaves_make_anew_in_each_run_are_the_same_in_each(has_run, gradients):
+    layer = nn.Linear(4, 4)
+    layer.weight.data.fill_(0.3)  # Its direction times its length is another number, by the last bit.
+    net = nn.Sequential(nn.utils.weight_norm(_OwnLinear(4, 4)), nn.utils.weight_norm(layer)).eval()
+    with torch.set_grad_enabled(gradients):
+        if has_run:
+            net(X)
+        captured(net, X)
+
+
+@pytest.mark.parametrize("register", ["register_backward_hook", "register_full_backward_hook"])
+def test_hooks_of_the_backward_pass_change_nothing_and_are_kept(register):
+    net = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), _OwnLinear(4, 2))
+    calls = []
+    for module in net:
+        getattr(module, register)(lambda *_: calls.append(1))
+    net[1].register_full_backward_pre_hook(lambda *_: None) if "full" in register else None
+
+    captured(net, X)
+    assert [node.op for node in fxengine.symbolic_trace(net).graph.nodes][1:3] == ["call_module", "call_module"]
+    net(X).sum().backward()
+    assert len(calls) == 2
+
+
 def test_what_a_leaf_does_with_its_buffers_is_not_done_again():
     net = nn.Sequential(parametrizations.spectral_norm(nn.Linear(4, 3)))
 

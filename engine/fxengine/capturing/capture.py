@@ -33,8 +33,9 @@ from fxengine.example_inputs import Inputs, arguments_of
 from fxengine.exploration.problems import Describer, Trouble, failing_site
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
+from fxengine.hierarchy import modules_of
 from fxengine.immutable_collections import immutable_dict
-from fxengine.interception import call_as_torch_does, intercept_modules
+from fxengine.interception import call_as_torch_does, intercept_modules, leave_out_backward_hooks
 from fxengine.module_snapshot import Change, Changed, Snapshot
 from fxengine.node import Node
 from fxengine.patching import Patches
@@ -207,6 +208,11 @@ class _Capturing:
 
     def result(self) -> Capture:
         """Run the model."""
+        with Patches() as patches:
+            leave_out_backward_hooks(patches, modules_of(self._root) if isinstance(self._root, nn.Module) else ())
+            return self._result()
+
+    def _result(self) -> Capture:
         outside = Outside(self._root)
         snapshot = Snapshot(self._root)
         initial = functools.cache(lambda: frozenset((*map(id, snapshot.tensors()), *outside.tensors)))
@@ -285,16 +291,20 @@ class _Capturing:
         if left.draws:
             around.forget()
         outside = Outside(self._root)
-        for path, tensor in repeated.items():
-            owner, _, attribute = path.rpartition(".")
-            _put(self._tracer.root.get_submodule(owner), attribute, tensor)
 
+        def put_back() -> None:
+            for path, tensor in repeated.items():
+                owner, _, attribute = path.rpartition(".")
+                _put(self._tracer.root.get_submodule(owner), attribute, tensor)
+
+        put_back()
         premises = replace(self._premises, variable={**self._variable, **self._rewritten()})
 
         def capture_next(former: Former, draw: float | None) -> tuple[CaptureTracer, TracingProblem | None]:
             following = _Capturing(self._root, self._args, self._kwargs, self._describer.user_paths, premises)
             following._recording.values.former = former
             error = following._attempt(Snapshot(self._root), outside, lambda: initial, draw)
+            put_back()
             return following._tracer, None if error is None else following._problem(error)
 
         found = difference(left, self._tracer, initial, capture_next)
