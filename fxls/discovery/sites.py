@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from fxls.discovery.closing import Bound, Scope, closed, is_literal, without_device
+from fxls.discovery.conditions import under
 from fxls.discovery.index import ModelVariable
 from fxls.discovery.loops import first_taken, item_of
 from fxls.discovery.names import Names, blocks_of, defined_by, every_statement, imported_name
@@ -215,6 +216,11 @@ class _Walk:
                 self._import(statement, scope, at_import=at_import)
             case ast.Assign() | ast.AnnAssign():
                 self._assignment(statement, scope, at_import=at_import)
+            case ast.If():
+                self._expressions(statement, scope, at_import=at_import)
+                for body, holds in ((statement.body, True), (statement.orelse, False)):
+                    with under(statement.test, scope, holds=holds):
+                        self._body(body, scope, at_import=at_import)
             case _:
                 self._expressions(statement, scope, at_import=at_import)
                 self._block(statement, scope, at_import=at_import)

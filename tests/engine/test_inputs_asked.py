@@ -305,3 +305,40 @@ class InParts(nn.Module):
 
 def test_what_a_long_assertion_asks_for_is_passed_and_what_something_else_is_made_of():
     assert set(fed(InParts()).recipes) == {"x", "when", "which"}
+
+
+class Scaled(nn.Module):
+    """Has an array of nothing among its variables where it fails."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x, scale=None):
+        nothing = np.zeros(0)
+        return self.fc(x) * scale + nothing.sum()
+
+
+class Moody:
+    """Raises when it is looked at."""
+
+    def __eq__(self, other):
+        raise RuntimeError("not now")
+
+    def __bool__(self):
+        raise RuntimeError("not now")
+
+    __hash__ = None
+
+
+class Moodily(Scaled):
+    def forward(self, x, scale=None):
+        moody = Moody()  # noqa: F841 — It stands in the frame.
+        return self.fc(x) * scale
+
+
+@pytest.mark.parametrize("cls", [Scaled, Moodily])
+def test_what_the_code_has_at_hand_may_not_like_to_be_looked_at(cls):
+    found = infer_inputs(cls())
+    assert found.usable, found.failures
+    assert set(found.recipes) == {"x", "scale"}

@@ -270,3 +270,17 @@ class Stepwise(nn.Module):
 def test_a_size_follows_from_two_others():
     assert fed(Valid()).args[0].shape[2:] == (254, 254)
     assert fed(Stepwise()).args[0].shape[-1] in range(1220, 1230)
+
+
+class AsLargeAs(nn.Module):
+    """Makes a picture as large as another one, of any number of sides."""
+
+    def forward(self, features, x):
+        return nn.functional.interpolate(x, size=features.size()[2:], mode="nearest")
+
+
+def test_what_is_made_as_large_as_another_has_as_many_sides():
+    found = infer_inputs(AsLargeAs())
+    assert found.usable, found.failures
+    features, x = found.recipes.values()
+    assert len(features.shape) == len(x.shape) > 2

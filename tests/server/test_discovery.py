@@ -282,6 +282,33 @@ def test_what_an_example_or_a_function_imports_has_its_full_name():
     assert inputs(text) == [("call", "library.data.Batch(torch.randn(3))")]
 
 
+@pytest.mark.parametrize(
+    ("condition", "name", "expected"),
+    [
+        ("mode == 'fast'", "mode", ["Net(1, 'fast')", "Net(2, 'slow')"]),
+        ("mode != 'fast'", "mode", ["Net(1, 'slow')", "Net(2, 'fast')"]),
+        ("mode == 'slow'", "mode", ["Net(1, 'slow')"]),
+        ("size is None", "size", ["Net(1, None)", "Net(2, 4)"]),
+        ("size is not None", "size", ["Net(1, 4)", "Net(2, None)"]),
+        ("norm is None", "norm", ["Net(1, None)"]),
+        ("norm", "norm", ["Net(2, None)"]),
+        ("flag", "flag", ["Net(1, True)", "Net(2, False)"]),
+        ("not flag", "flag", ["Net(1, False)", "Net(2, True)"]),
+        ("unknown == 'fast'", "mode", ["Net(1, 'slow')", "Net(2, 'slow')"]),
+    ],
+)
+def test_a_call_in_a_branch_has_what_the_condition_says(condition, name, expected):
+    begin = f"def make(unknown, mode='slow', size=4, norm=None, flag=False):\n    if {condition}:\n"
+    text = NET + begin + f"        Net(1, {name})\n    else:\n        Net(2, {name})\n"
+    assert [expression for _, expression in constructs(text)] == expected
+    assert len(constructs(NET + begin + f"        pass\n    Net(3, {name})\n")) == 1
+
+
+def test_what_a_branch_assigns_counts_behind_it():
+    text = NET + "def make(norm=None):\n    if norm is None:\n        norm = 3\n    Net(norm)\n"
+    assert constructs(text) == [("call", "Net(3)")]
+
+
 def test_a_name_of_the_module_hides_a_package_of_that_name():
     text = "def library(): ...\n" + NET + "def main():\n    from library import Block\n    Net(Block())\n"
     assert constructs(text) == []

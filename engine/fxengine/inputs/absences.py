@@ -105,7 +105,8 @@ def _empty(moment: Moment) -> Iterator[str]:
     """Yield the names of any number of arguments in the expression that raised, if there are none."""
     for node in expression_nodes(moment):
         for each in ast.walk(node):
-            if isinstance(each, ast.Name) and moment.frame.f_locals.get(each.id, UNKNOWN) == ():
+            value = moment.frame.f_locals.get(each.id, UNKNOWN) if isinstance(each, ast.Name) else UNKNOWN
+            if isinstance(each, ast.Name) and isinstance(value, tuple) and not value:
                 yield each.id
 
 

@@ -383,7 +383,7 @@ def _interpolated(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     given = len(match[1].split(","))
     sides = tuple(int(side) for side in re.findall(r"\d+", match[2]))
     wanted = len(sides)
-    for place, recipe in moves.among(moves.suspects):  # A picture, as what it is to be as large as.
+    for place, recipe in moves.among(moves.suspects) if sides else ():  # A picture, as what it is to be as large as.
         yield moves.reshape(place, (*recipe.shape[:1], 1, *sides), 0.4)
     for place, recipe in moves.tensors():
         yield from moves.rank(place, recipe, len(recipe.shape) + wanted - given, 0.5)
@@ -510,7 +510,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_within, (r"(?:range|between|within|interval)\W{1,4}(-?\d[\d.e+]*)\s?(?:,|and|to|-)\s?(\d[\d.e+]*\d|\d)",)),
         (_beyond_classes, (r"Target (-?\d+) is out of bounds",)),
         (_missing_key, (r"^'(\w+)'$",)),
-        (_interpolated, (r"spatial dimensions of \[([^\]]*)\] and output size of [\[(]([^\])]*)",)),
+        (_interpolated, (r"spatial dimensions of \[([^\]]*)\] and output size of (?:torch\.Size\()?[\[(]([^\])]*)",)),
         (
             _scalar,
             (

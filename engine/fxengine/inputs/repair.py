@@ -5,6 +5,7 @@ one; the part of the inputs to blame comes from the account that the trial keeps
 messages and the code around them say is read by ``complaints`` and ``scenes``.
 """
 
+import contextlib
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -93,11 +94,17 @@ def repairs(recipes: Assignment, outcome: Outcome, clues: Clues, proposer: Propo
     """Yield changed assignments that answer the complaint of ``outcome``, the most promising first."""
     moves = Moves(recipes, outcome, clues)
     if outcome.operation is not None:
-        yield from _with_siblings(moves, by_operation(moves, outcome.operation))
+        yield from _with_siblings(moves, _safely(by_operation(moves, outcome.operation)))
         yield from moves.lengthened(0.3)
-    yield from _with_siblings(moves, by_scene(moves, proposer), of_pictures=False)
-    yield from _with_siblings(moves, by_message(moves, str(outcome.error), proposer), of_pictures=False)
+    yield from _with_siblings(moves, _safely(by_scene(moves, proposer)), of_pictures=False)
+    yield from _with_siblings(moves, _safely(by_message(moves, str(outcome.error), proposer)), of_pictures=False)
     yield from by_guess(moves)
+
+
+def _safely(changes: Iterator[Change]) -> Iterator[Change]:
+    """Yield changes until thinking of one raises: what stands in the frames is the user's, and may when it is read."""
+    with contextlib.suppress(Exception):
+        yield from changes
 
 
 def _with_siblings(moves: Moves, changes: Iterator[Change], *, of_pictures: bool = True) -> Iterator[Change]:
