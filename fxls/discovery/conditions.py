@@ -1,4 +1,4 @@
-"""What a condition tells of the names in it: where `mode == "fast"` does not hold, `mode` is something else than that."""
+"""What a condition tells of the names in it: where `mode == "fast"` does not hold, `mode` is something else."""
 
 import ast
 from collections.abc import Generator
