@@ -26,7 +26,7 @@ _OF_SIDES: Final = re.compile(r"size|kernel|stride|pad|shape|resolution|window|p
 _OF_STEPS: Final = re.compile(r"(\w+_)?(strides?|dilations?)")
 """What tells how far a layer goes at once."""
 _OF_WIDTH: Final = re.compile(
-    r"(\w+_)?(in|out|input|output|hid(den)?|mid|c(in|out))?_?(planes?|ch(annel)?s?|features?|dims?|filters)|c_?(in|out)"
+    r"(?!spatial|n_?dims|num_dims)(\w+_)?(in|out|input|output|hid(den)?|mid|c(in|out))?_?(planes?|ch(annel)?s?|features?|dims?|filters)|c_?(in|out)"
 )
 """What tells how many channels, or features, something has."""
 _DOUBLING: Final = re.compile(r"double|twice|half")

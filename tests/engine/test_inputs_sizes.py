@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
 
-from fxengine.inputs import infer_inputs, search
+from fxengine.inputs import infer_inputs, materialize, search
 from fxengine.inputs.probe import Outcome
 from tests.support.feeding import fed
 
@@ -284,3 +284,25 @@ def test_what_is_made_as_large_as_another_has_as_many_sides():
     assert found.usable, found.failures
     features, x = found.recipes.values()
     assert len(features.shape) == len(x.shape) > 2
+
+
+class Mapped(nn.Module):
+    """Puts scores at the places of their classes, which data alone would refuse for pictures."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 3)
+
+    def forward(self, x):
+        scores = self.fc(x)
+        mapped = torch.full((len(scores), 5), -1000.0)
+        mapped[:, [0, 2, 4]] = scores
+        mapped[scores[:, 0] > 0, 1] = 0.0
+        mapped[[True] * len(scores)] = mapped.clone()
+        return mapped
+
+
+def test_there_are_as_many_numbers_as_the_places_that_they_are_put_at():
+    found = infer_inputs(Mapped())
+    assert found.usable, found.failures
+    assert Mapped()(*materialize(found)[0]).shape == (2, 5)

@@ -1053,3 +1053,29 @@ def test_a_part_is_what_the_file_calls_as_its_owner(worker, model):
     layer = f"UpLayer(size=64, self_attn={attention}, feed_forward={feeding})"
     assert target.construct.expression == f"Upward(layer={layer}, count=2)"
     assert (target.status, target.problems) == ("complete", ())
+
+
+BOTTLENECK = """
+from torch import nn
+
+class Bottleneck(nn.Module):
+    expansion = 4
+
+    def __init__(self, in_planes, planes, spatial_dims, stride=1, downsample=None):
+        super().__init__()
+        conv = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}[spatial_dims]
+        self.conv1 = conv(in_planes, planes, 1)
+        self.conv2 = conv(planes, planes, 3, stride, 1)
+        self.conv3 = conv(planes, planes * self.expansion, 1)
+        self.downsample = downsample
+
+    def forward(self, x):
+        out = self.conv3(self.conv2(self.conv1(x).relu()).relu())
+        return out + (x if self.downsample is None else self.downsample(x))
+"""
+
+
+def test_how_many_sides_a_picture_has_is_no_number_of_channels(worker, model):
+    (target,) = worker.trace(model(BOTTLENECK)).targets
+    assert "in_planes=256, planes=64, spatial_dims=2" in target.construct.expression
+    assert target.inputs is not None

@@ -216,6 +216,8 @@ class _Probe(ShapesOnly):
                     _check_transposed(*args, **kwargs)
             elif func in _SELECTING:
                 _check_index(func, args, kwargs)
+            elif func is Tensor.__setitem__:
+                self._check_put(*args)
             result = super().__torch_function__(func, types, args, kwargs)
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
             self.accounts.note_failure(error, func, args, kwargs)
@@ -227,6 +229,22 @@ class _Probe(ShapesOnly):
         self.accounts.note_result(result, args, kwargs)
         self.indices.note_result(func, args, result)
         return result
+
+    def _check_put(self, whole: Tensor, index: Any, value: Any) -> None:
+        """Raise what numbers raise on real data that are put at places in a list, and not without.
+
+        Raises:
+            RuntimeError: There are not as many of them as places.
+        """
+        if not isinstance(value, Tensor) or not _is_by_places(index):
+            return
+        taken = super().__torch_function__(Tensor.__getitem__, (Tensor,), (whole, index)).shape
+        sizes = itertools.zip_longest(reversed(value.shape), reversed(taken), fillvalue=1)
+        if any(size not in {1, wanted} for size, wanted in sizes):
+            raise RuntimeError(
+                f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing result of "
+                f"shape {list(taken)}"
+            )
 
     def _weigh(self, func: Callable[..., Any], args: tuple[Any, ...], elements: int) -> None:
         """Note how much was made, and at what cost."""
@@ -311,9 +329,18 @@ def _check_transposed(
 
 def _is_lookup(args: tuple[Any, ...]) -> bool:
     """Whether a tensor is indexed with tensors of integers."""
-    index = args[-1]
-    parts = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(part, Tensor) and part.dtype is not torch.bool for part in parts)
+    return any(isinstance(part, Tensor) and part.dtype is not torch.bool for part in _parts_of(args[-1]))
+
+
+def _is_by_places(index: Any) -> bool:
+    """Whether an index has lists or tensors of places, and no mask: how many it picks out is known without data."""
+    parts = [part for part in _parts_of(index) if isinstance(part, list | Tensor)]
+    masks = (part.dtype is torch.bool if isinstance(part, Tensor) else bool in map(type, part) for part in parts)
+    return bool(parts) and not any(masks)
+
+
+def _parts_of(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
 
 
 def probe(
