@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fxengine.classification import moments_of
+from fxengine.inputs import infer_inputs
 from fxengine.inputs.conditions import conditions
 from tests.support.feeding import fed
 
@@ -457,3 +458,41 @@ class Truncated(nn.Module):
 
 def test_what_is_to_lie_between_two_numbers_does():
     assert fed(Truncated()).args[1] == 0.5
+
+
+class Padded(nn.Module):
+    """Has a mask that says what is padding."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(16, 8)
+        self.rnn = nn.GRU(8, 8, batch_first=True)
+
+    def forward(self, src, src_mask):
+        lengths = list(src_mask.data.eq(0).long().sum(1))
+        packed = nn.utils.rnn.pack_padded_sequence(self.table(src), lengths, batch_first=True, enforce_sorted=False)
+        return self.rnn(packed)[1]
+
+
+def test_a_mask_says_what_is_no_part_of_an_example_where_nothing_else_would_be_left():
+    found = infer_inputs(Padded())
+    assert found.usable, found.failures
+    assert "torch.zeros(2, 16, dtype=torch.bool)" in found.expression
+
+
+class Unworded(nn.Module):
+    """Is made for a vocabulary that is empty."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(0, 8)
+        self.fc = nn.Linear(8, 2)
+
+    def forward(self, words, features):
+        return self.fc(features) + self.table(words).sum()
+
+
+def test_an_empty_vocabulary_ends_no_search():
+    found = infer_inputs(Unworded())
+    assert not found.usable
+    assert found.failures

@@ -5,7 +5,7 @@ Each rule is a pattern and what it moves. Numbers in messages are taken for size
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -16,7 +16,7 @@ from fxengine.inputs.clues import BATCH
 from fxengine.inputs.mentions import by_mention
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Constant, Place, Recipe, Record, TensorRecipe
+from fxengine.inputs.recipes import Constant, Fill, Place, Recipe, Record, TensorRecipe
 
 __all__ = ["by_message"]
 
@@ -176,7 +176,7 @@ def _nothing_left(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     yield from moves.grow(frozenset(moves.parts), 0.6)
 
 
-def _lengths(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+def _lengths(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``'lengths' argument should be a 1D CPU int64 tensor``: how long each example is, of what has so many steps."""
     operation = moves.outcome.operation
     sources = operation.sources if operation is not None else ()
@@ -185,6 +185,9 @@ def _lengths(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
             if recipe.fill != "full":
                 steps = moves.clues.lengths[0]
                 yield moves.put(place, TensorRecipe((BATCH,), "full", torch.int64, steps), 0.0)
+    masks = [(place, part) for place, part in moves.tensors() if part.dtype is torch.bool and part.fill in _OPPOSITE]
+    for place, mask in masks if "greater than 0" in match.string else ():  # It says what is no part of an example.
+        yield moves.put(place, replace(mask, fill=_OPPOSITE[mask.fill]), 0.2)
 
 
 def _integers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
@@ -400,6 +403,7 @@ def _missing_key(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
 _UNSAID: Final = 0.3
 """What a rank costs beside others that a message names."""
 
+_OPPOSITE: Final[Mapping[Fill, Fill]] = {"ones": "zeros", "zeros": "ones"}
 _MOST_GROUPS: Final = 16
 _OPTIONAL: Final = re.compile(r"mask|bias|cache|state|past|memory|hidden|hx")
 """What is mostly given as None, or can be."""

@@ -57,6 +57,11 @@ class TensorRecipe:
     high: int = 2
     because: str = ""
 
+    def __post_init__(self) -> None:
+        """Let there be a number: below none, as an empty vocabulary asks for, there is none."""
+        if self.fill == "integers" and self.high < 1:
+            object.__setattr__(self, "high", 1)
+
     @property
     def expression(self) -> str:
         """Python source that makes it."""
