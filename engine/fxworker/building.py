@@ -39,7 +39,7 @@ from fxworker.leaving_out import with_calls_left_out
 from fxworker.lineages import heirs_of
 from fxworker.loading import Loaded
 from fxworker.makers import functions_making, made_in, methods_making, scope_with, settings_of, with_configurations
-from fxworker.meta import OnMeta, speaks_of_meta
+from fxworker.meta import OnMeta, forget_made, speaks_of_meta
 from fxworker.mistakes import is_of_code
 from fxworker.offline import without_weights
 from fxworker.own_calls import is_refused_by
@@ -200,8 +200,15 @@ def built_as(expression: str, target: TraceTarget, loaded: Loaded) -> Built | No
 
 def _valued(build_it: Callable[[], Any]) -> Any:
     """Return what a callable builds on the processor, as it would be without us."""
+    making = partial(_with_what_is_absent, partial(with_stars, build_it))
     with without_devices(is_asserted), arrays_are_made(is_array):
-        return with_calls_left_out(lambda: _with_what_is_absent(partial(with_stars, build_it)))
+        try:
+            return with_calls_left_out(making)
+        except RuntimeError as error:
+            if not speaks_of_meta(error):
+                raise
+            forget_made(error)  # Of the model without values.
+            return with_calls_left_out(making)
 
 
 def class_of(target: TraceTarget, loaded: Loaded) -> type | None:
@@ -305,6 +312,8 @@ def _attempted(build_it: Callable[[], Any], *, real: bool) -> Any:
         raise first
     real, told = real or of_meta, first
     for context in (OnMeta(), contextlib.nullcontext()) if real else (OnMeta(),):
+        if of_meta:
+            forget_made(told)
         try:
             with context:
                 return build_it()

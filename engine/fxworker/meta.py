@@ -9,6 +9,7 @@ downloaded (`fxworker.offline`).
 import functools
 import inspect
 import re
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -155,6 +156,15 @@ def _drawn_around(mean: Any = 0.0, std: Any = 1.0, *_size: Any, device: Any = No
 def speaks_of_meta(error: BaseException) -> bool:
     """Whether an exception says that it is for want of values."""
     return "meta" in text_of(error).lower()
+
+
+def forget_made(error: BaseException) -> None:
+    """Let the functions of the modules that an exception came through forget what they remember: it has no values."""
+    passed = {id(frame.f_globals): frame.f_globals for frame, _ in traceback.walk_tb(error.__traceback__)}
+    for names in passed.values():
+        for each in [*names.values()]:
+            if isinstance(each, functools._lru_cache_wrapper):
+                each.cache_clear()
 
 
 def _called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -160,11 +160,11 @@ class Proposals:
         if kind == "sequence":
             # A model without layers is built, and says nothing; what the annotation allows may be no sequence at all.
             found.sort(key=lambda each: 2 * (each in _EMPTY) + (each not in held and is_other(each, slot, known)))
-        usual = repr(slot.default)
+        used = (self.as_used(choice, path, giving(each, slot.use.results)) for each in found)
         return [
             each
-            for each in dict.fromkeys(self.as_used(choice, path, giving(each, slot.use.results)) for each in found)
-            if each != usual
+            for each in dict.fromkeys((*(usual_values(name) if name in _content_of(owner) else ()), *used))
+            if each != repr(slot.default)
             and not (known[:1] == [FILE] and _is_open(each))
             and not would_hold_itself(choice, path, each)
         ]
@@ -217,7 +217,8 @@ class Proposals:
             spared = _spared(usage) if not is_item else []
             read = [each for each in fields_of(usage, "") if each not in spared]
             return [each for each in read if not any(hasattr(cls, each) for cls in kinds)]
-        return [name for name, each in parameters_of(group.cls).items() if _is_wanted(each)]
+        taken = parameters_of(group.cls)
+        return [name for name, each in taken.items() if _is_wanted(each)] or _content_of(group)
 
     def _kinds_of(self, choice: Choice, path: str, group: Group) -> list[type]:
         """Return the classes of a module that is made up, or of a mapping that is one of a class of its own."""
@@ -494,6 +495,18 @@ def _is_wanted(parameter: inspect.Parameter) -> bool:
     """Whether a parameter has no default, one of a missing package, or that which says that it is missing."""
     default = parameter.default
     return default is parameter.empty or is_stand_in(default) or (isinstance(default, str) and default == _MISSING)
+
+
+def _content_of(owner: Value | None) -> list[str]:
+    """Return the parameter that says what is in a sequence which is empty by default, if its name tells what that is.
+
+    So that of `e3nn.o3.Irreps` does: without it there are no numbers at all.
+    """
+    cls = owner.cls if isinstance(owner, Group) and owner.style == "call" else None
+    if not isinstance(cls, type) or not issubclass(cls, Sequence):
+        return []
+    first = next(iter(parameters_of(cls).values()), None)
+    return [first.name] if first is not None and not first.default and usual_values(first.name) else []
 
 
 def _namespace(use: Use) -> Group:

@@ -340,3 +340,23 @@ class OfWindow(nn.Module):
 
 def test_a_field_that_is_none_is_given_where_a_name_for_it_is_used():
     assert "future=torch.randn(2, 6)" in fed(OfWindow()).expression
+
+
+class OverEdges(nn.Module):
+    """Goes over edges whose ends it is called after, and looks up by keyword what lies at them."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key = nn.Linear(8, 4), nn.Linear(8, 4)
+
+    def forward(self, node_attr, edge_index):
+        src, dst = edge_index
+        weights = (self.query(node_attr)[dst] * self.key(node_attr)[src]).sum(-1)
+        largest = torch.zeros(len(node_attr)).scatter_reduce(0, dst, weights, "amax", include_self=False)
+        return weights - torch.gather(input=largest, dim=0, index=dst)
+
+
+def test_what_is_unpacked_into_its_rows_is_a_table_of_edges():
+    inferred = fed(OverEdges())
+    assert inferred.args[1].shape[0] == 2
+    assert inferred.args[1].dtype is torch.int64

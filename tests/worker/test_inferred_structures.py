@@ -670,3 +670,29 @@ def test_what_a_command_line_gives_is_given():
 def test_an_error_about_a_namespace_says_what_it_got():
     complaint = raised(lambda: len(SimpleNamespace()))
     assert (complaint.kind, complaint.got) == ("sequence", "SimpleNamespace")
+
+
+class Irreps(tuple):  # noqa: SLOT001 — As libraries have it.
+    """Kinds of numbers, each with how many there are of it; of nothing by default."""
+
+    def __new__(cls, irreps=None):
+        parts = [] if irreps is None else [each.split("x") for each in irreps.split(" + ")]
+        return super().__new__(cls, [(int(count), kind) for count, kind in parts])
+
+    @property
+    def dim(self):
+        return sum(count * (2 * int(kind[0]) + 1) for count, kind in self)
+
+
+class Equivariant(nn.Module):
+    def __init__(self, irreps_in: Irreps, irreps_out: Irreps):
+        super().__init__()
+        self.fc = nn.Linear(irreps_in.dim, irreps_out.dim)
+
+
+def test_a_sequence_that_is_empty_by_default_is_made_of_what_its_parameter_usually_is():
+    search = Search("Equivariant", Equivariant, {**globals(), "Irreps": Irreps}, partial(attempt, real=False))
+    expression, root = search.run()
+    kinds = "Irreps(irreps='8x0e + 8x1o')"
+    assert expression == f"Equivariant(irreps_in={kinds}, irreps_out={kinds})"
+    assert root.fc.weight.shape == (32, 32)

@@ -274,10 +274,12 @@ def _check_index(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappin
         RuntimeError: The numbers of the parts that are wanted are no integers.
         IndexError: They are no vector where only such are taken.
     """
-    tensors = [each for each in (*args[1:], *kwargs.values()) if isinstance(each, Tensor)]
-    if tensors and (tensors[0].is_floating_point() or tensors[0].dtype is torch.bool):
+    index = kwargs.get("index", next((each for each in args[1:] if isinstance(each, Tensor)), None))
+    if not isinstance(index, Tensor):
+        return
+    if index.is_floating_point() or index.dtype is torch.bool:
         raise RuntimeError(f"{func.__name__}(): Expected dtype int32 or int64 for index")
-    if tensors and tensors[0].dim() > 1 and func.__name__ == "index_select":
+    if index.dim() > 1 and func.__name__ == "index_select":
         raise IndexError("index_select(): Index is supposed to be a vector")
 
 

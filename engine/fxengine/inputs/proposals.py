@@ -352,7 +352,8 @@ class Proposer:
             yield levelled(parameter.name, self.clues)
         called = self.unpacked.get(parameter.name, ())
         is_known = any(map(self.by_name, called)) or (called and _STATES.search(parameter.name))
-        if is_known and not is_tensor_type(without_none(parameter.annotation)):
+        is_tensor = is_tensor_type(without_none(parameter.annotation)) or self._is_of_edges(parameter.name)
+        if is_known and not is_tensor:
             items = tuple((self.by_name(each) or features(self.clues))[0] for each in called)
             yield Listing(items, tuple, f"`{parameter.name}` is unpacked into {', '.join(called)}")
         items = self.items.get(parameter.name, ())
@@ -382,6 +383,12 @@ class Proposer:
                 state = TensorRecipe((BATCH, width), because=because)
             is_pair = isinstance(module, nn.LSTM | nn.LSTMCell)
             yield Listing((state, state), tuple, because) if is_pair else state
+
+    def _is_of_edges(self, name: str) -> bool:
+        """Whether what is unpacked is a table of edges, with a row for their beginnings and one for their ends."""
+        table = next(iter(self.by_name(name)), None)
+        is_table = isinstance(table, TensorRecipe) and table.fill == "integers" and len(table.shape) == 2
+        return "edge" in name and is_table and len(self.unpacked.get(name, ())) == 2
 
     def _of_lengths(self, name: str) -> Iterator[Recipe]:
         """Yield how long each example is: in steps, or as a share of the longest."""
