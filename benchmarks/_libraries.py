@@ -41,7 +41,7 @@ from fxworker.building import Built, attempt, build, in_wholes
 from fxworker.fitting import fit
 from fxworker.heirs import shown_by_heir
 from fxworker.importing import importing
-from fxworker.loading import Loaded
+from fxworker.loading import Loaded, calls_of
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
 from fxworker.readying import made_ready
@@ -278,7 +278,8 @@ def _classes_of(package: str) -> list[Case]:
         index = calls.completed(discover(path, text), text)
         tree = ast.parse(text)
         names = [each.qualname for each in index.targets]
-        loaded = Loaded(module, tree, slice=slice_of(tree, text, path, names), settings=index.settings)
+        slice_, calls = slice_of(tree, text, path, names), calls_of(index.targets)
+        loaded = Loaded(module, tree, slice=slice_, settings=index.settings, calls=calls)
         for target in index.targets:
             cls = index.model_class(target.qualname)
             owner = getattr(module, target.qualname.partition(".")[0], None)

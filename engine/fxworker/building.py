@@ -386,9 +386,10 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
             f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False), settings=known
         )
         found = found or maker.run()
-    found = found or _by_heirs(cls, loaded, scope)
     if found is not None:
         return _made(found, loaded, scope, make)
+    if (heir := _by_heirs(cls, loaded, scope, make)) is not None:
+        return heir
     if is_of_code(search.error, loaded):
         return Unbuilt(Construct(search.tried, "inferred"), search.error)
     missing = tuple(required_parameters(cls))
@@ -401,17 +402,24 @@ def by_heir(target: TraceTarget, loaded: Loaded, make: _Maker = attempt) -> Buil
     if cls is None or not issubclass(cls, nn.Module):
         return None
     scope = scope_of(loaded, target.qualname)
-    found = _by_heirs(cls, loaded, scope)
-    made = _made(found, loaded, scope, make) if found is not None else None
-    return made if isinstance(made, Built) else in_wholes(target, loaded, make)
+    return _by_heirs(cls, loaded, scope, make) or in_wholes(target, loaded, make)
 
 
-def _by_heirs(cls: Any, loaded: Loaded, scope: dict[str, Any]) -> tuple[str, Any] | None:
-    """Return a call of a subclass that inherits a class's forward, which shows it, and what it makes."""
-    for name, heir in heirs_of(cls, loaded.namespace):
+def _by_heirs(cls: Any, loaded: Loaded, scope: dict[str, Any], make: _Maker) -> Built | None:
+    """Return an instance of a subclass that has a class's forward, which shows it; one that somebody wrote first."""
+    heirs = list(heirs_of(cls, loaded.namespace))
+    for name, _ in heirs:
+        constructs, inputs = loaded.calls.get(name, ((), ()))
+        for construct in constructs:
+            found = _evaluate(construct, scope, make)
+            if isinstance(found, Built):
+                made = Construct(construct.expression, "inferred", construct.location)
+                return replace(found, construct=made, inputs=next((each.expression for each in inputs), ""))
+    for name, heir in heirs:
         search = Search(name, heir, scope, partial(attempt, real=False), settings=settings_of(loaded))
         if (found := search.run(seconds=_SECONDS_OF_OTHERS)) is not None:
-            return found
+            made = _made(found, loaded, scope, make)
+            return made if isinstance(made, Built) else None
     return None
 
 

@@ -61,7 +61,6 @@ from fxworker.wording import (
     is_not_positive,
     is_read_as_number,
     is_small_picture,
-    is_too_little,
     missing_in,
     no_number_in,
     numbers,
@@ -70,6 +69,7 @@ from fxworker.wording import (
     said_kind,
     told_in,
     told_missing,
+    values_told,
 )
 
 _RAISED: Final = (AssertionError, TypeError, ValueError, NotImplementedError)
@@ -86,9 +86,6 @@ _ADDED_TO: Final = re.compile(r"can only concatenate (list|tuple) \(not \"(?:int
 
 _LONGEST: Final = 32
 """How many items of a list may be wanted."""
-
-_LARGE: Final = ("512", "4096")
-"""Numbers for what is too little."""
 
 _MOST_TESTS: Final = 4
 """How many conditions around what raised are looked at: `elif` is one in another."""
@@ -181,7 +178,7 @@ def _read(error: BaseException, moments: Moments) -> Complaint:
     tests = conditions_of(error)
     words = tuple(words_of(error, text, moments, tests))
     values = (*_looked_up(error.__context__), *quoted(text), *numbers(text), *_compared(moments, tests))
-    values = (*values, *(_LARGE if isinstance(error, ValueError | AssertionError) and is_too_little(text) else ()))
+    values = (*values, *(values_told(text) if isinstance(error, ValueError | AssertionError) else ()))
     within = tuple(constructed(moments))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
         place = place_spread(error, moments)

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from fxengine.classification import moments_of
@@ -41,7 +41,7 @@ from fxworker.reparsing import Parsed, parsed
 from fxworker.slicing import Slice, imports_of, names_in, preparing, slice_of
 from fxworker.statements import Definition, Statement
 from fxworker.texts import digest, program_of
-from fxworker.wire import Overlay, ProfileRequest, Setting, TraceRequest, TraceTarget
+from fxworker.wire import Construct, Inputs, Overlay, ProfileRequest, Setting, TraceRequest, TraceTarget
 
 Source = TraceRequest | ProfileRequest
 
@@ -101,6 +101,10 @@ class Hint:
         return tuple((module, name) for module, _, name in parts)
 
 
+Calls: TypeAlias = tuple[tuple[Construct, ...], tuple[Inputs, ...]]
+"""The ways to build a model, and those to feed it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A file's models, executed.
@@ -108,7 +112,8 @@ class Loaded:
     `broken` are the names that statements would have bound that failed, or that were left out because they need such
     a name. `slice` is what was executed. `alone` are the names of definitions that nothing else led to when they were
     made. `inner` keeps the local names of functions that define classes, or why they are not known. `settings` is what
-    the project says about values that its constructors may read.
+    the project says about values that its constructors may read. `calls` are the ways to build and to feed the file's
+    classes that somebody wrote down.
     """
 
     module: types.ModuleType
@@ -120,6 +125,7 @@ class Loaded:
     alone: frozenset[str] = frozenset()
     inner: dict[str, Any] = field(default_factory=dict[str, Any])
     settings: tuple[Setting, ...] = ()
+    calls: Mapping[str, Calls] = field(default_factory=dict[str, Calls])
 
     @property
     def flags(self) -> int:
@@ -490,11 +496,18 @@ def load(request: Source, document: Document) -> Loaded:
         done = execute(slice_, document.path, document.run, module.__dict__)
     give_starred(module.__dict__, tree)
     settings = request.settings if isinstance(request, TraceRequest) else ()
+    calls = calls_of(request.targets if isinstance(request, TraceRequest) else [request.target])
     missing = (*done.missing, *_unneeded(slice_))
-    return Loaded(module, tree, done.failures, missing, done.broken, slice_, done.alone, settings=settings)
+    failed, broken = done.failures, done.broken
+    return Loaded(module, tree, failed, missing, broken, slice_, done.alone, settings=settings, calls=calls)
 
 
-def kept(loaded: Loaded, slice_: Slice) -> Loaded:
+def calls_of(targets: Iterable[TraceTarget]) -> dict[str, Calls]:
+    """Return the ways to build and to feed targets that somebody wrote down, by their names."""
+    return {each.qualname: (each.constructs, each.inputs) for each in targets if each.constructs}
+
+
+def kept(loaded: Loaded, slice_: Slice, targets: Iterable[TraceTarget]) -> Loaded:
     """Return what was executed as the slice of another text, in which it does the same and fails nowhere."""
     tree = tree_of(str(loaded.module.__file__))
     loaded.module.__doc__ = ast.get_docstring(tree, clean=False) if tree is not None else None
@@ -502,8 +515,8 @@ def kept(loaded: Loaded, slice_: Slice) -> Loaded:
     now = {before.node: after.node for before, after in pairs}
     missing = (replace(each, node=now[each.node]) for each in loaded.missing if each.node in now)
     missing = (*missing, *_unneeded(slice_))
-    lost, settings = slice_.lost, loaded.settings
-    return Loaded(loaded.module, tree, refusals(slice_), missing, lost, slice_, loaded.alone, settings=settings)
+    failed, lost, settings, calls = refusals(slice_), slice_.lost, loaded.settings, calls_of(targets)
+    return Loaded(loaded.module, tree, failed, missing, lost, slice_, loaded.alone, settings=settings, calls=calls)
 
 
 def _unneeded(slice_: Slice) -> tuple[Missing, ...]:

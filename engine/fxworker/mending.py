@@ -197,6 +197,7 @@ class Mending(Together):
         yield from self._renamed(choice, blamed, complaint)
         yield from self._enlarged(choice, blamed, complaint)
         yield from self._with_items(choice, blamed, complaint)
+        yield from self._told_apart(choice, blamed, error)
         is_counted = "len" in complaint.words and not complaint.length
         if isinstance(error, AssertionError | ValueError | IndexError) and is_counted:
             yield from self._of_one_length(choice, blamed)

@@ -76,7 +76,7 @@ class Prepared:
         self.document.warn_of(
             new for old, new in zip(self.loaded.slice.statements, slice_.statements, strict=True) if old is not new
         )
-        return kept(self.loaded, slice_)
+        return kept(self.loaded, slice_, request.targets)
 
     def model(self, target: TraceTarget) -> Subject | None:
         """Return the model of a target, which may be used once; None where it was not built in the way that it asks."""

@@ -15,12 +15,13 @@ from torch import Tensor
 from fxengine.errors import text_of
 from fxworker.beyond import numbered
 from fxworker.changing import Changing, length_of, name_of
-from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without
+from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without, written_tuple
 from fxworker.complaints import Complaint
 from fxworker.having import has_field
 from fxworker.likeness import all_alike
 from fxworker.patience import OutOfPatience
 from fxworker.variations import of_length, of_length_throughout, type_name
+from fxworker.wording import is_repeated
 
 _ITEMS: Final = 2
 """How many items a list of objects has."""
@@ -188,6 +189,18 @@ class Together(Changing):
             for path in several:
                 changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
             yield 0.7 + 0.2 * step, changed
+
+    def _told_apart(
+        self, choice: Choice, blamed: list[str], error: BaseException
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with different numbers in a list of the same ones, where a message says that it may not be."""
+        for path in blamed if is_repeated(text_of(error)) else ():
+            value = choice.get(path, "")
+            items = literal(value) if isinstance(value, str) and is_list(value) else ()
+            if len(set(map(repr, items))) < len(items):
+                several = [str(number) for number in range(1, len(items) + 1)]
+                written = written_tuple(several) if isinstance(items, tuple) else f"[{', '.join(several)}]"
+                yield 0.2, self._everywhere(choice, path, written)
 
     def _lengthened(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with long lists: from how many items one has so many were taken away that none are left."""

@@ -61,9 +61,14 @@ _ONE_NUMBER: Final = re.compile(
 _READ_AS_NUMBER: Final = re.compile(r"invalid literal for int\(\)|could not convert string to float")
 """What Python says of a text that should have had a number in it."""
 
-_TOO_LITTLE: Final = re.compile(
-    r"too (short|small|few|low)|must be (larger|longer|greater|bigger)|not (long|large) enough"
+_TOLD: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
+    (
+        re.compile(r"too (short|small|few|low)|must be (larger|longer|greater|bigger)|not (long|large) enough"),
+        ("512", "4096"),
+    ),
+    (re.compile(r"[Ee]xactly one of|[Oo]nly one of|[Mm]utually exclusive|[Cc]an(no|')t both be"), ("None",)),
 )
+"""What messages say that is wrong, each with what may be given instead."""
 
 _NOT_POSITIVE: Final = re.compile(
     r"negative dimension|(must|should) be (a |an )?(positive|greater than (0|zero)|> ?0)", re.IGNORECASE
@@ -152,9 +157,17 @@ def is_read_as_number(text: str) -> bool:
     return _READ_AS_NUMBER.search(text) is not None
 
 
-def is_too_little(text: str) -> bool:
-    """Whether a message says that there is not enough of something."""
-    return _TOO_LITTLE.search(text) is not None
+def values_told(text: str) -> tuple[str, ...]:
+    """Return values, as expressions, where a message says what is wrong with one, and not what it should be.
+
+    There is not enough of something, or one of two too many: `Exactly one of horizon and steps should be set`.
+    """
+    return tuple(value for pattern, values in _TOLD if pattern.search(text) for value in values)
+
+
+def is_repeated(text: str) -> bool:
+    """Whether a message says that things are the same that may not be: `no duplicated lags allowed`."""
+    return re.search(r"duplicat|\bunique\b|\bdistinct\b", text, re.IGNORECASE) is not None
 
 
 def is_not_positive(text: str) -> bool:

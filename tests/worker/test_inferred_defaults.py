@@ -307,3 +307,22 @@ def test_proportions_are_such():
     found = search.run()
     assert found is not None
     assert found[0] == "Searcher(min_decode_ratio=0, max_decode_ratio=0.5, mask_ratio=0.5, mlp_ratio=2)"
+
+
+class Lagged(nn.Module):
+    """Looks back by steps that are told apart, for one of two lengths."""
+
+    def __init__(self, lags_seq, horizon, prediction_length):
+        super().__init__()
+        assert len(set(lags_seq)) == len(lags_seq), "no duplicated lags allowed!"
+        if horizon is not None and prediction_length is not None:
+            raise ValueError("Exactly one of `horizon` and `prediction_length` should be set at a time")
+        self.fc = nn.Linear(len(lags_seq), horizon or prediction_length)
+
+
+def test_what_may_not_be_the_same_is_told_apart_and_what_excludes_another_is_left_out():
+    search = Search("Lagged", Lagged, {"torch": torch, "Lagged": Lagged}, partial(attempt, real=False))
+    expression, root = search.run()
+    assert expression.startswith("Lagged(lags_seq=[1, 2")
+    assert expression.count("None") == 1
+    assert root.fc.in_features > 1

@@ -91,3 +91,47 @@ def test_names_of_the_file_hide_packages(tmp_path, monkeypatch):
     assert reach("parts.nothing.Mlp(3)", {"parts": object()})
     assert reach("Mlp(3)", {})
     assert reach("no expression at all", {})
+
+
+BASE = '''\
+import torch
+from torch import nn
+
+
+class Searcher(nn.Module):
+    def __init__(self, steps):
+        super().__init__()
+        self.steps = steps
+
+    def forward(self, x):
+        for _ in range(self.steps):
+            x = self.step(x)
+        return x
+
+    def step(self, x):
+        raise NotImplementedError
+
+
+class OfLayers(Searcher):
+    """
+    >>> from parts.layers import Mlp
+    >>> searcher = OfLayers(Mlp(6, 2), steps=3)
+    >>> searcher(torch.randn(5, 6))
+    """
+
+    def __init__(self, layers, **kwargs):
+        super().__init__(**kwargs)
+        self.layers = layers
+
+    def step(self, x):
+        return self.layers.forward(x.relu())
+'''
+
+
+def test_a_class_that_leaves_something_to_others_is_shown_by_one_that_somebody_builds(worker, model, tmp_path):
+    written(tmp_path)
+    base = of(worker.trace(model(BASE)), "Searcher")
+    assert base.construct is not None
+    assert base.construct.expression == "OfLayers(parts.layers.Mlp(6, 2), steps=3)"
+    assert base.inputs is not None
+    assert [each.op for each in base.nodes].count("call_module") == 6
