@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -677,3 +678,39 @@ def test_tensors_of_different_shapes_are_not_equal_whatever_they_hold(same):
     assert found.check_guards((torch.randn(3, 4), torch.randn(3, 4))) != []
     alike = fxengine.capture(attend, (torch.randn(3, 4), torch.randn(3, 4)))
     assert [each.exception for each in alike.problems if isinstance(each.exception, fxengine.capturing.DataDependent)]
+
+
+class _Acting(nn.Module):
+    """Keeps the distribution that it draws an action of, and the action."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean = nn.Linear(4, 2)
+        self.kept = SimpleNamespace()
+
+    def forward(self, x):
+        mean = self.mean(x)
+        self.kept.distribution = torch.distributions.Normal(mean, torch.ones_like(mean))
+        self.kept.actions = self.kept.distribution.rsample()
+        return torch.tanh(self.kept.actions) + torch.empty(2).uniform_()
+
+
+class _Drawing(nn.Module):
+    """Takes the same numbers twice in its first run, and others in later ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.has_run = False
+
+    def forward(self, x):
+        first, second = torch.empty(4).normal_(), torch.empty(4).normal_()
+        x = x + first + (second if self.has_run else first)
+        self.has_run = True
+        return x
+
+
+def test_what_is_drawn_into_an_empty_tensor_is_the_same_in_each_run_whatever_was_in_it():
+    for _ in range(3):
+        captured(_Acting(), X)
+    problems = fxengine.capture(_Drawing(), X).problems
+    assert [type(each.exception).__name__ for each in problems] == ["StateDependent"]

@@ -26,6 +26,12 @@ from fxengine.silent.mutation import changed_by, viewed
 __all__ = ["Numbers", "first_difference"]
 
 
+_FILLING: Final = frozenset({
+    "bernoulli_", "cauchy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_", "uniform_",
+    "zero_",
+})  # fmt: skip
+"""Methods that leave nothing of what was in a tensor: `torch.empty(2).normal_()`."""
+
 _DETACHING: Final = frozenset({"detach", Tensor.detach, torch.detach})
 
 
@@ -85,6 +91,7 @@ class Numbers:
         self._owners: dict[Node, Node] = {}
         self._changes: dict[Node, list[Node]] = {}
         self._made: dict[Node, int] = {}
+        self._draws = 0
         for node in graph.nodes:
             self._add(node)
 
@@ -189,9 +196,23 @@ class Numbers:
             return read
         if node.op == "call_module":
             target = _identity_of(self._root.get_submodule(target))
+        if node.op == "call_method" and target in _FILLING and (filled := self._filled(node)) is not None:
+            return filled
         inputs = {each: self.now(each) for each in node.all_input_nodes}
         arguments = _frozen((node.args, node.kwargs), {each: number for each, (number, _) in inputs.items()})
         return (node.op, target, arguments), all(is_steady for _, is_steady in inputs.values())
+
+    def _filled(self, node: Node) -> tuple[Any, bool] | None:
+        """What tells what a tensor is filled with that a run has made, None for a tensor that is not the run's own."""
+        whole = node.args[0]
+        if not isinstance(whole, Node) or self._owners[whole].op in {"placeholder", "get_attr"}:
+            return None
+        inputs = {each: self.now(each) for each in node.all_input_nodes if each is not whole}
+        given = _frozen((node.args[1:], node.kwargs), {each: number for each, (number, _) in inputs.items()})
+        is_drawn = node in self._drawn
+        self._draws += is_drawn  # Each draw gives other numbers.
+        key = ("filled", node.target, _kind_of(self._results.get(whole)), given, self._draws if is_drawn else 0)
+        return key, not is_drawn and all(is_steady for _, is_steady in inputs.values())
 
     def _own(self, node: Node) -> Any:
         """What of the model's own a node gives."""
