@@ -7,6 +7,7 @@ again: others, or those that somebody wrote down. What somebody wrote down is ne
 inputs were found.
 """
 
+import ast
 import inspect
 import linecache
 import re
@@ -24,6 +25,7 @@ from fxengine.classification import Moment
 from fxengine.inputs import Constant, InferredInputs, disagreements, infer_inputs
 from fxengine.inputs.probe import Outcome, probe
 from fxengine.shapes_only import to_meta
+from fxengine.syntax import nodes_around
 from fxworker.building import Built, search_for
 from fxworker.loading import Loaded
 from fxworker.refitting import Misfit
@@ -177,10 +179,21 @@ def _words(text: str, moments: tuple[Moment, ...]) -> Iterator[str]:
         for name in re.findall(r"self\.(\w+)", line) if isinstance(owner, nn.Module) else ():
             yield from _assigned(type(owner), name)
     for moment in moments[:1]:
+        yield from _called_with(moment)
         owner = moment.frame.f_locals.get("self")
         for name in sources_of(moment.frame, _line_of(moment)):
             yield name
             yield from _assigned(type(owner), name) if isinstance(owner, nn.Module) else ()
+
+
+def _called_with(moment: Moment) -> Iterator[str]:
+    """Yield the names of the functions that were to be called with what was being computed."""
+    for node in nodes_around(moment.path, moment.source.span):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+                yield name
+            case _:
+                pass
 
 
 def _line_of(moment: Moment) -> str:

@@ -42,6 +42,10 @@ _OF_CLASSES: Final = re.compile(
     r"|softmax\w*\" not implemented for 'Long'"
 )
 """What is said of classes that are none, or not of as many as there are scores for."""
+_OF_RANK: Final = re.compile(r"Dimension out of range|not enough values to unpack|number of sizes provided")
+"""What is said of scores that are none, as each class has no place among their dimensions."""
+_COMPARING: Final = frozenset({"cross_entropy", "nll_loss"})
+"""What compares scores with classes."""
 _FORWARD: Final = re.compile(r"(\w+)\.forward\(\) ")
 """Whose forward is spoken of."""
 
@@ -147,7 +151,9 @@ class Refitting(Mending):
 
     def _scoring(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with what gives scores of classes for a module, where a loss has wanted classes beside them."""
-        if not _OF_CLASSES.search(text_of(misfit.error)):
+        text = text_of(misfit.error)
+        is_lacking = _OF_RANK.search(text) is not None and not _COMPARING.isdisjoint(misfit.words)
+        if not is_lacking and not _OF_CLASSES.search(text):
             return
         for path, value in choice.items():
             if value == Group("module"):

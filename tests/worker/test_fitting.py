@@ -1079,3 +1079,32 @@ def test_how_many_sides_a_picture_has_is_no_number_of_channels(worker, model):
     (target,) = worker.trace(model(BOTTLENECK)).targets
     assert "in_planes=256, planes=64" in target.construct.expression
     assert target.inputs is not None
+
+
+MASKED = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Masked(nn.Module):
+    def __init__(self, generator, mask_token_id, num_tokens):
+        super().__init__()
+        self.generator = generator
+        self.mask_token_id = mask_token_id
+        self.num_tokens = num_tokens
+
+    def forward(self, tokens):
+        masked = tokens.clone()
+        masked[:, ::2] = self.mask_token_id
+        logits = self.generator(masked)
+        return F.cross_entropy(
+            logits.transpose(1, 2),
+            tokens % self.num_tokens,
+        )
+"""
+
+
+def test_what_has_no_place_for_classes_where_they_are_compared_gives_a_score_of_each(worker, model):
+    (target,) = worker.trace(model(MASKED)).targets
+    assert SCORES in target.construct.expression
+    assert target.inputs is not None

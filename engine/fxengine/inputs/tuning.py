@@ -25,7 +25,7 @@ __all__ = ["Tuning", "by_factor"]
 _Fit: TypeAlias = tuple[dict[str, Recipe], Outcome]
 _Tensors: TypeAlias = list[tuple[Place, TensorRecipe]]
 
-_SMALLER: Final = (4, 2, 2)
+_SMALLER: Final = (4, 2, 2, 7)
 """By how much pictures are made smaller, one after the other, where they are too much."""
 
 _MUCH_MORE: Final = 1.25
