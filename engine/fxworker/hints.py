@@ -253,15 +253,19 @@ class Hints:
     def _of_space(self, hint: type) -> list[Value]:
         """Return spaces of observations or actions as their packages make them; none for another class."""
         package = hint.__module__.partition(".")[0]
-        if package not in _ENVIRONMENTS or hint.__name__ not in _SPACES:
+        if package not in _ENVIRONMENTS or hint.__name__ not in {*_SPACES, "Dict"}:
             return []
         spaces = vars(sys.modules[f"{package}.spaces"])
         kinds = ("Box", "Discrete") if hint.__name__ == "Space" else (hint.__name__,)
-        names = [(each, self._visible(spaces[each])) for each in kinds if each in spaces]
+        names = [(each, self._visible(spaces[each])) for each in (*kinds, "Box", "Dict") if each in spaces]
         inner = f"{package}.spaces." if package in self._scope else ""
         heads = {each: name or inner + each for each, name in names if name or inner}
-        pictures = [f"{heads['Box']}({_PICTURES})"] if "Box" in heads else []
-        return [*(f"{head}({_SPACES[each]})" for each, head in heads.items()), *pictures]
+        found = {each: f"{heads[each]}({_SPACES[each]})" for each in kinds if each in heads and each in _SPACES}
+        if hint.__name__ in {"Box", "Space"} and "Box" in heads:
+            found["pictures"] = f"{heads['Box']}({_PICTURES})"
+        if hint.__name__ in {"Dict", "Space"} and heads.keys() >= {"Box", "Dict"}:
+            found["several"] = f"{heads['Dict']}({{'a': {heads['Box']}({_SPACES['Box']})}})"
+        return list(found.values())
 
     def _of_class(self, hint: type) -> Iterator[Value]:
         name = self._visible(hint)

@@ -281,6 +281,10 @@ class Discrete(Space):
 class Box(Space):
     def __init__(self, low, high, shape=None, dtype=None):
         self.shape = tuple(shape)
+
+class Dict(Space):
+    def __init__(self, spaces):
+        self.spaces = dict(spaces)
 """
 
 
@@ -300,7 +304,7 @@ def test_spaces_of_environments_are_made_as_their_packages_make_them(monkeypatch
     monkeypatch.setitem(sys.modules, "gymnasium", package)
     monkeypatch.setitem(sys.modules, "gymnasium.spaces", spaces)
     exec(SPACES, vars(spaces))
-    for each in ("Space", "Discrete", "Box"):
+    for each in ("Space", "Discrete", "Box", "Dict"):
         vars(spaces)[each].__module__ = spaces.__name__
 
     class Policy(nn.Module):
@@ -320,3 +324,11 @@ def test_spaces_of_environments_are_made_as_their_packages_make_them(monkeypatch
 
     expression, _ = Search("Seeing", Seeing, {"Seeing": Seeing}, partial(attempt, real=False)).run()
     assert expression == "Seeing(seen=gymnasium.spaces.Box(0, 255, (3, 64, 64), 'uint8'))"
+
+    class Sensing(nn.Module):
+        def __init__(self, seen: spaces.Space):
+            super().__init__()
+            self.parts = nn.ModuleDict({key: nn.Linear(*each.shape, 2) for key, each in seen.spaces.items()})
+
+    expression, _ = Search("Sensing", Sensing, {"Sensing": Sensing}, partial(attempt, real=False)).run()
+    assert expression == "Sensing(seen=gymnasium.spaces.Dict({'a': gymnasium.spaces.Box(-1.0, 1.0, (4,))}))"
