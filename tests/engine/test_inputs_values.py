@@ -625,3 +625,23 @@ def test_what_a_model_makes_ready_for_its_evaluation_is_there_meanwhile():
     assert fed(root).args[0].shape == (2, 8)
     assert not hasattr(root, "ready")
     assert root.training
+
+
+class Stepped(nn.Module):
+    """Picks a row for each step, of a model that is too large to be run on data."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4096, 4096), nn.Linear(4096, 4096)
+        self.register_buffer("rows", torch.zeros(50, 4096))
+
+    def forward(self, x, diffusion_step):
+        return self.second(self.first(x) + self.rows[diffusion_step])
+
+
+def test_rows_are_picked_that_a_table_has():
+    with torch.device("meta"):
+        root = Stepped()
+    found = infer_inputs(root)
+    assert found.usable, found.failures
+    assert found.recipes["diffusion_step"].high <= 50

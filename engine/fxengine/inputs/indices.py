@@ -81,6 +81,21 @@ class Indices:
         if isinstance(table, Tensor) and high > table.shape[0]:
             raise IndexError("index out of range in self")
 
+    def pick(self, whole: Tensor, index: Any) -> None:
+        """Raise what picking rows out of a tensor raises on real data where there are not so many: `table[steps]`.
+
+        Raises:
+            IndexError: There are not.
+        """
+        parts = index if isinstance(index, tuple) else (index,)
+        for dimension, part in enumerate(parts):
+            if part is None or part is Ellipsis or (isinstance(part, Tensor) and part.dtype is torch.bool):
+                return
+            high = self._highs.get(id(part), 0)
+            if dimension < whole.dim() and high > whole.shape[dimension]:
+                size = whole.shape[dimension]
+                raise IndexError(f"index {high - 1} is out of bounds for dimension {dimension} with size {size}")
+
     def note_result(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
         """Note what a call has made of integers, or of what it rounds to such."""
         for part in result[:_MOST_PARTS] if isinstance(result, tuple | list) else ():

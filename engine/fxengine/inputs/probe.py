@@ -216,6 +216,8 @@ class _Probe(ShapesOnly):
                     _check_transposed(*args, **kwargs)
             elif func in _SELECTING:
                 _check_index(func, args, kwargs)
+            elif func is Tensor.__getitem__:
+                self.indices.pick(*args)
             elif func is Tensor.__setitem__:
                 self._check_put(*args)
             result = super().__torch_function__(func, types, args, kwargs)
