@@ -278,8 +278,8 @@ def _classes_of(package: str) -> list[Case]:
         index = calls.completed(discover(path, text), text)
         tree = ast.parse(text)
         names = [each.qualname for each in index.targets]
-        slice_, calls = slice_of(tree, text, path, names), calls_of(index.targets)
-        loaded = Loaded(module, tree, slice=slice_, settings=index.settings, calls=calls)
+        slice_, written = slice_of(tree, text, path, names), calls_of(index.targets)
+        loaded = Loaded(module, tree, slice=slice_, settings=index.settings, calls=written)
         for target in index.targets:
             cls = index.model_class(target.qualname)
             owner = getattr(module, target.qualname.partition(".")[0], None)
