@@ -54,10 +54,25 @@ _OF_ACCELERATORS: Final[dict[str, Any]] = {
     **{f"{each}Tensor": getattr(torch, f"{each}Tensor") for each in _TYPES},
 }
 
+
+class Alone:
+    """A group of processes that has one."""
+
+    def rank(self) -> int:
+        """Return the number of this process."""
+        return 0
+
+    def size(self) -> int:
+        """Return how many there are."""
+        return 1
+
+
 _OF_PROCESSES: Final[dict[str, Any]] = {
     "get_rank": _giving(0),
     "get_world_size": _giving(1),
-    "barrier": _giving(None),
+    "init_process_group": _giving(None),
+    "new_group": _giving(Alone()),
+    **dict.fromkeys(("all_reduce", "barrier", "broadcast"), _giving(None)),
 }
 
 

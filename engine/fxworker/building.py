@@ -33,6 +33,7 @@ from fxworker.complaints import complaint_of
 from fxworker.conventions import is_configuration
 from fxworker.data_files import with_files_supplied
 from fxworker.importing import with_stars
+from fxworker.initialising import with_groups
 from fxworker.inner import NotReachedError, locals_of
 from fxworker.lacking import unmade
 from fxworker.leaving_out import with_calls_left_out
@@ -200,7 +201,7 @@ def built_as(expression: str, target: TraceTarget, loaded: Loaded) -> Built | No
 
 def _valued(build_it: Callable[[], Any]) -> Any:
     """Return what a callable builds on the processor, as it would be without us."""
-    making = partial(_with_what_is_absent, partial(with_stars, build_it))
+    making = partial(with_groups, partial(_with_what_is_absent, partial(with_stars, build_it)))
     with without_devices(is_asserted), arrays_are_made(is_array):
         try:
             return with_calls_left_out(making)
@@ -268,7 +269,7 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
             built otherwise; TypeError for a model with a module that has no hash.
     """
     with without_devices(is_asserted), arrays_are_made(is_array):
-        building = partial(_with_what_is_absent, partial(_attempted, build_it, real=real))
+        building = partial(with_groups, partial(_with_what_is_absent, partial(_attempted, build_it, real=real)))
         built = with_calls_left_out(lambda: with_arguments_supplied(building, attempt))
     _walk_through(built)
     return built
