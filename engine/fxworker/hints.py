@@ -260,12 +260,12 @@ class Hints:
         names = [(each, self._visible(spaces[each])) for each in (*kinds, "Box", "Dict") if each in spaces]
         inner = f"{package}.spaces." if package in self._scope else ""
         heads = {each: name or inner + each for each, name in names if name or inner}
-        found = {each: f"{heads[each]}({_SPACES[each]})" for each in kinds if each in heads and each in _SPACES}
+        found: list[Value] = [f"{heads[each]}({_SPACES[each]})" for each in kinds if each in heads and each in _SPACES]
         if hint.__name__ in {"Box", "Space"} and "Box" in heads:
-            found["pictures"] = f"{heads['Box']}({_PICTURES})"
+            found.append(f"{heads['Box']}({_PICTURES})")
         if hint.__name__ in {"Dict", "Space"} and heads.keys() >= {"Box", "Dict"}:
-            found["several"] = f"{heads['Dict']}({{'a': {heads['Box']}({_SPACES['Box']})}})"
-        return list(found.values())
+            found.append(f"{heads['Dict']}({{'a': {heads['Box']}({_SPACES['Box']})}})")
+        return found
 
     def _of_class(self, hint: type) -> Iterator[Value]:
         name = self._visible(hint)

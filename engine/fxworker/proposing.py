@@ -217,8 +217,8 @@ class Proposals:
             spared = _spared(usage) if not is_item else []
             read = [each for each in fields_of(usage, "") if each not in spared]
             return [each for each in read if not any(hasattr(cls, each) for cls in kinds)]
-        taken = parameters_of(group.cls)
-        return [name for name, each in taken.items() if _is_wanted(each)] or _content_of(group)
+        wanted = [name for name, each in parameters_of(group.cls).items() if _is_wanted(each)]
+        return wanted or _content_of(group)
 
     def _kinds_of(self, choice: Choice, path: str, group: Group) -> list[type]:
         """Return the classes of a module that is made up, or of a mapping that is one of a class of its own."""

@@ -15,12 +15,12 @@ from torch import Tensor
 from fxengine.errors import text_of
 from fxworker.beyond import numbered
 from fxworker.changing import Changing, length_of, name_of
-from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without, written_tuple
+from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without
 from fxworker.complaints import Complaint
 from fxworker.having import has_field
 from fxworker.likeness import all_alike
 from fxworker.patience import OutOfPatience
-from fxworker.variations import of_length, of_length_throughout, type_name
+from fxworker.variations import of_length, of_length_throughout, type_name, written_like
 from fxworker.wording import is_repeated
 
 _ITEMS: Final = 2
@@ -199,8 +199,7 @@ class Together(Changing):
             items = literal(value) if isinstance(value, str) and is_list(value) else ()
             if len(set(map(repr, items))) < len(items):
                 several = [str(number) for number in range(1, len(items) + 1)]
-                written = written_tuple(several) if isinstance(items, tuple) else f"[{', '.join(several)}]"
-                yield 0.2, self._everywhere(choice, path, written)
+                yield 0.2, self._everywhere(choice, path, written_like(items, several))
 
     def _lengthened(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with long lists: from how many items one has so many were taken away that none are left."""

@@ -198,7 +198,12 @@ def of_length(value: Value | None, length: int) -> list[Value]:
     item = repr(items[0]) if items else "64"
     lengths = (length,) if length > 0 else tuple(each for each in (4, 5, 6, 8, 12) if each > len(items))
     several = [[item] * each for each in lengths]
-    return [written_tuple(each) if isinstance(found, tuple) else f"[{', '.join(each)}]" for each in several]
+    return [written_like(found, each) for each in several]
+
+
+def written_like(found: Any, items: list[str]) -> str:
+    """Return the expression of a sequence of items, each an expression: a tuple where `found` is one, else a list."""
+    return written_tuple(items) if isinstance(found, tuple) else f"[{', '.join(items)}]"
 
 
 def of_length_within(value: Value | None, length: int) -> list[Value]:
@@ -211,7 +216,7 @@ def of_length_within(value: Value | None, length: int) -> list[Value]:
     if not isinstance(found, list | tuple) or not all(isinstance(each, list | tuple) and each for each in found):
         return []
     several = [str(of_length(repr(each), length)[0]) for each in found]
-    return [written_tuple(several) if isinstance(found, tuple) else f"[{', '.join(several)}]"] * bool(found)
+    return [written_like(found, several)] * bool(found)
 
 
 def of_length_throughout(value: Value | None, length: int) -> list[Value]:
@@ -222,7 +227,7 @@ def of_length_throughout(value: Value | None, length: int) -> list[Value]:
         return [value] if is_right and value is not None else of_length(value, length)
     inner = [of_length_throughout(repr(each), length)[0] for each in found]
     several = [each for each in (inner * length)[:length] if isinstance(each, str)]
-    return [written_tuple(several) if isinstance(found, tuple) else f"[{', '.join(several)}]"]
+    return [written_like(found, several)]
 
 
 def with_items(now: Value | None, item: str) -> list[Value]:
@@ -235,7 +240,7 @@ def with_items(now: Value | None, item: str) -> list[Value]:
     ):
         return []
     items = [item] * len(found)
-    return [written_tuple(items) if isinstance(found, tuple) else f"[{', '.join(items)}]"] * bool(items)
+    return [written_like(found, items)] * bool(items)
 
 
 def called(now: Value | None, complaint: Complaint) -> list[Value]:

@@ -77,13 +77,15 @@ class _Seen:
     """What a file has to do with the classes of another one.
 
     Attributes:
+        path: The file.
         asked: The names of the classes that it was read for.
         sites: The calls of those.
         meant: Those of which the file imports the names.
         makers: What makes instances of them there.
-        full: What other names mean that the file imports.
+        full: What other names mean that the file imports, as it says it.
     """
 
+    path: str
     asked: frozenset[str]
     sites: Sites
     meant: frozenset[str]
@@ -388,10 +390,10 @@ def _seen_in(path: str, text: str, asked: frozenset[str], definition: str) -> _S
                 for name, ways in theirs.items():
                     mine.setdefault(name, []).extend(ways)  # pyright: ignore[reportArgumentType] — Alike.
             sites.packages.update(found.packages)
-            full |= {name: absolute_name(each, path) for name, each in names.full.items()}
+            full |= names.full
         if means and not path.endswith(".md"):
             meant, makers = means, makers_in(tree)
-    return _Seen(asked, sites, meant, makers, full)
+    return _Seen(path, asked, sites, meant, makers, full)
 
 
 def _may_mean(text: str, name: str, definition: str) -> bool:
@@ -437,7 +439,7 @@ def _understood(ways: Iterable[_Way], name: str, known: _Known, seen: _Seen) -> 
 
 def _full_name(name: str, seen: _Seen) -> str:
     """Return the full name of what a file imports by a name, or names in full already; "" for anything else."""
-    return seen.full.get(name, name if name in seen.sites.packages else "")
+    return absolute_name(seen.full.get(name, name if name in seen.sites.packages else ""), seen.path)
 
 
 def _needs(expression: str) -> frozenset[str]:

@@ -11,7 +11,7 @@ from fxengine.inputs.conditions import conditions_of, expression_nodes
 from fxengine.inputs.frames import UNKNOWN
 from fxengine.syntax import nodes_around
 
-__all__ = ["absent_names", "missing_names", "unbound_name"]
+__all__ = ["absent_names", "is_nothing", "missing_names", "unbound_name"]
 
 _FRAMES: Final = 6
 """How many frames are looked at, from the innermost outwards."""
@@ -105,9 +105,13 @@ def _empty(moment: Moment) -> Iterator[str]:
     """Yield the names of any number of arguments in the expression that raised, if there are none."""
     for node in expression_nodes(moment):
         for each in ast.walk(node):
-            value = moment.frame.f_locals.get(each.id, UNKNOWN) if isinstance(each, ast.Name) else UNKNOWN
-            if isinstance(each, ast.Name) and isinstance(value, tuple) and not value:
+            if isinstance(each, ast.Name) and is_nothing(moment.frame.f_locals.get(each.id, UNKNOWN)):
                 yield each.id
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a value is what stands for any number of arguments where there are none."""
+    return isinstance(value, tuple) and not value
 
 
 def _in_expression(moment: Moment) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from torch import Size, Tensor, nn
 
 from fxengine.classification import Moment
-from fxengine.inputs.absences import missing_names, unbound_name
+from fxengine.inputs.absences import is_nothing, missing_names, unbound_name
 from fxengine.inputs.annotations import of_one
 from fxengine.inputs.choosing import TABLES, chosen
 from fxengine.inputs.clues import BATCH
@@ -268,7 +268,7 @@ class _Scene:
         missing = missing_names(moments, self.error)
         for argument in arguments if missing and self.moment is moments[-1] else ():
             match argument:
-                case ast.Starred(value=ast.Name(id=name) as spread) if _is_nothing(self.frame.value(spread)):
+                case ast.Starred(value=ast.Name(id=name) as spread) if is_nothing(self.frame.value(spread)):
                     items = tuple(self.proposer.named(each)[0] for each in missing)
                     yield self.moves.put((name,), Listing(items, Arguments), self.cost)
                 case _:
@@ -538,8 +538,3 @@ def _measured(value: ast.expr) -> tuple[ast.expr | None, int]:
 def _is_of_dimensions(key: Any) -> bool:
     """Whether an index is one of a tensor's: `[:, 0]`."""
     return isinstance(key, slice) or (isinstance(key, tuple) and any(isinstance(each, slice) for each in key))
-
-
-def _is_nothing(value: Any) -> bool:
-    """Whether a value is what stands for any number of arguments where there are none."""
-    return isinstance(value, tuple) and not value
