@@ -18,11 +18,12 @@ from fxengine.syntax import nodes_around
 from fxworker.beyond import Beyond, taken_beyond, with_parts
 from fxworker.choices import attribute_of, parameters_of, written_tuple
 from fxworker.demanding import demanded_by, tested_together
-from fxworker.evidence import MOVED, Kind, kind_of_attribute
+from fxworker.evidence import MOVED, Called, Kind, kind_of_attribute
 from fxworker.lacking import (
     Moments,
     attribute_wanted,
     attributes_given,
+    called_as,
     constructed,
     files_named,
     key_wanted,
@@ -45,6 +46,7 @@ from fxworker.lacking import (
     table_asked,
     texts_of,
     unmade,
+    unpacked,
     value_in,
     words_around,
 )
@@ -124,6 +126,7 @@ class Complaint:
         beyond: The number of an item that a list has not, and how many it has.
         at: Where among the arguments of the outermost call what it is about is, as a path.
         prefixes: What names may begin with before they are asked for without it.
+        called: How what it lacks was to be called, or what gave something of another length; None for neither.
     """
 
     words: tuple[str, ...] = ()
@@ -154,6 +157,7 @@ class Complaint:
     beyond: Beyond | None = None
     at: str = ""
     prefixes: tuple[str, ...] = ()
+    called: Called | None = None
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -339,7 +343,7 @@ def _about_absent(
     got, name = lacked_by(error)
     if callee := lacking_attribute(moments, error):
         return Complaint(words, missing=(name,), callee=callee)
-    return _about_attribute(error.obj, name, words, moments, got)
+    return replace(_about_attribute(error.obj, name, words, moments, got), called=called_as(error))
 
 
 def _about_attribute(value: Any, name: str, words: tuple[str, ...], moments: Moments, got: str = "") -> Complaint:
@@ -376,7 +380,8 @@ def _about_kind(
     """Read a complaint about what a value is, or how long."""
     length = re.search(r"not enough values to unpack \(expected (\d+)|too many values to unpack \(expected (\d+)", text)
     if length is not None:
-        return Complaint(words, "sequence", length=int(length[1] or length[2]))
+        called = unpacked(error) if isinstance(error, ValueError) else None
+        return Complaint(words, "sequence", length=int(length[1] or length[2]), called=called)
     if axes := axes_wanted(text):
         return Complaint(words, "tensor", length=axes)
     if isinstance(error, IndexError):

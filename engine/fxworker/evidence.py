@@ -4,7 +4,7 @@ Whoever reads code adds to it; whoever proposes arguments asks it. Nothing is re
 """
 
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal["number", "string", "sequence", "mapping", "object", "callable", "class", "tensor", "flag"]
 
@@ -62,6 +62,17 @@ _BY_CHANCE: Final = 8
 
 GIVEN: Final = "()"
 """What stands in a path for what a call gives: `vocab.size.()`."""
+
+
+class Called(NamedTuple):
+    """How something was to be called: by its name, with arguments or without any; `results` are 0 for one.
+
+    That is into how many variables they are unpacked.
+    """
+
+    name: str
+    has_arguments: bool
+    results: int
 
 
 @dataclass

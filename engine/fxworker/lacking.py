@@ -23,11 +23,13 @@ from torch import Tensor, nn
 
 from fxengine.classification import moments_of
 from fxengine.errors import text_of
+from fxengine.source import is_user_file
 from fxengine.syntax import definition_of, nodes_around
 from fxworker.absent import is_stand_in
 from fxworker.callers import EXPRESSION
 from fxworker.choices import attribute_of, parameters_of
 from fxworker.conventions import FILE, holds_configuration, usual_values
+from fxworker.evidence import Called
 from fxworker.having import is_assigned
 from fxworker.nearby import configurations, files_called
 from fxworker.packages import key_written, member_named
@@ -370,6 +372,40 @@ def lacked_by(error: AttributeError) -> tuple[str, str]:
     # Where one is set, the text alone says it.
     told = _NO_ATTRIBUTE.match(text_of(error))
     return (told[1], told[2]) if told is not None else ("", "")
+
+
+def called_as(error: AttributeError) -> Called | None:
+    """Return how the attribute that something lacks was to be called, None where it was only read."""
+    match _innermost(error)[-3:]:
+        case [*around, ast.Call(func=ast.Attribute(attr=name) as called) as call, last] if last is called:
+            return _as_called(call, around) if name == error.name else None
+        case _:
+            return None
+
+
+def unpacked(error: ValueError) -> Called | None:
+    """Return how something was called whose result has another length than was expected, None for another error."""
+    for node in _innermost(error):
+        match node:
+            case ast.Assign(targets=[ast.Tuple()], value=ast.Call(func=ast.Name() | ast.Attribute()) as call):
+                return _as_called(call, [node])
+            case _:
+                pass
+    return None
+
+
+def _innermost(error: Exception) -> list[ast.AST]:
+    """Return the nodes around what was executed when something was raised, in the innermost of the user's files."""
+    own = [each for each in moments_of(error.__traceback__) if is_user_file(each.path)]
+    return nodes_around(own[-1].path, own[-1].source.span) if own else []
+
+
+def _as_called(call: ast.Call, around: list[ast.AST]) -> Called:
+    """Return how something is called, by the statement around, if that is an assignment."""
+    targets = around[-1].targets if around and isinstance(around[-1], ast.Assign) else []
+    several = [len(each.elts) for each in targets if isinstance(each, ast.Tuple | ast.List)]
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+    return Called(name, bool(call.args or call.keywords), several[0] if several else 0)
 
 
 def members_named(module: ModuleType, moments: Moments) -> Iterator[str]:

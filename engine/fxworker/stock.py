@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fxworker.choices import Group, Value, is_number, literal
-from fxworker.evidence import Kind
+from fxworker.evidence import Called, Kind
 from fxworker.hints import ARGUMENTS, ARRAYS, TENSORS
 
 TAKES_ANY: Final = "lambda self, *given, **named: (*given, *named.values())[0]"
@@ -144,6 +144,18 @@ def to_call(now: Value, results: tuple[int, ...]) -> Iterator[str]:
     found = literal(now) if isinstance(now, str) else None
     if isinstance(found, list | tuple) and found and all(type(each) is int for each in found):
         yield f"[{', '.join([stand_in] * len(found))}]"
+
+
+def for_call(proposed: Value, called: Called | None) -> Value:
+    """Return what can be called as code calls it, for something of which that is all one knows; it gives what it gets.
+
+    Args:
+        proposed: What would be taken if it was not called, by its name mostly.
+        called: How it is called, None if it is not.
+    """
+    if called is None or isinstance(proposed, Group):
+        return proposed
+    return any_call((0,) * called.results) if called.has_arguments else Group("function")
 
 
 def fits(kind: Kind | None, value: Value) -> bool:  # noqa: PLR0911 — One for each kind.

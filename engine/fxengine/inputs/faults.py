@@ -1,5 +1,6 @@
 """Exceptions that a model raises for a fault of its own code, whatever it is given: no inputs mend them."""
 
+import sys
 from types import CodeType, FunctionType
 from typing import Final
 
@@ -38,12 +39,22 @@ def says_layout(message: str) -> bool:
 
 
 def _may_have(cls: type, name: str) -> bool:
-    """Whether code of a class, or of one that it inherits from, may give its instances an attribute."""
+    """Whether code of a class, or of one that it inherits from, may give its instances an attribute.
+
+    Nobody knows it of a container, whose parts others name, and of a class that no statement defines.
+    """
+    if issubclass(cls, nn.ModuleDict) or _is_made_by_type(cls):
+        return True
     for each in cls.__mro__[: cls.__mro__.index(nn.Module)]:
         methods = [method for method in vars(each).values() if isinstance(method, FunctionType)]
         if any(_may_set(method.__code__, name) for method in methods) or "__getattr__" in vars(each):
             return True
     return False
+
+
+def _is_made_by_type(cls: type) -> bool:
+    """Whether a class comes from a call of `type`: it is in no module, and in no function."""
+    return "." not in cls.__qualname__ and vars(sys.modules.get(cls.__module__, sys)).get(cls.__name__) is not cls
 
 
 def _may_set(code: CodeType, name: str) -> bool:
