@@ -37,7 +37,7 @@ from fxls.discovery import discover
 from fxls.discovery.elsewhere import Calls
 from fxls.discovery.index import ModelIndex
 from fxworker.argument_lists import Arguments, arguments_of
-from fxworker.building import Built, attempt, build, in_wholes
+from fxworker.building import Built, attempt, build, in_wholes, scope_of
 from fxworker.fitting import fit
 from fxworker.heirs import shown_by_heir
 from fxworker.importing import importing
@@ -343,12 +343,12 @@ def _class(package: str, name: str, target: TraceTarget, loaded: Loaded, hint: s
         def built_as(way: str, target: TraceTarget = target) -> Case:
             return Case(package, name, partial(_class, package, name, target, loaded, way))
 
-        return Model(built.root, {"torch": torch, "nn": nn, **loaded.namespace}, said, other)
+        return Model(built.root, scope_of(loaded, target.qualname), said, other)
     ways = (Construct(built.construct.expression, "call"),)
     built = build(TraceTarget(target.qualname, "class", target.name, ways, wholes=target.wholes), loaded, real=True)
     if not isinstance(built, Built):
         raise built.error or ValueError("built without weights and not with them")
-    return Model(built.root, {"torch": torch, "nn": nn, **loaded.namespace}, said)
+    return Model(built.root, scope_of(loaded, target.qualname), said)
 
 
 def _modules(package: str) -> Iterator[ModuleType]:

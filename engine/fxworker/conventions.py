@@ -180,6 +180,8 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             r"(max_)?(n|num|number|number_of)_\w+|\w*(repeats?|iters?|iterations|steps|count|cells|hierarchies)",
             ("2", "4", "1"),
         ),
+        (r"(\w+_)?(hidden|layers?|fc|mlp|dense)_(sizes|widths)|hiddens", ("[64, 64]", "(64, 64)", "64")),
+        (r"(\w+_)?(filter_sizes|kernels)", ("[3, 3]", "3", "64")),
         (
             r".*(channels?|planes|filters?|width|features?|dims?|size|units|hidden|nf|ngf|ndf|embd?|embed(ding)?s?|d_model|d_ff|inner|mlp)(_?\d+)?|(in|out|hidden|latent|embed|model|z|x|y|c|t|d|n)?_?dim\d?|[cdnmx]\d?",
             ("64", "(64, 64)", "[64, 64]"),

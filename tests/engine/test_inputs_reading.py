@@ -73,6 +73,22 @@ class WithDataTypes(nn.Module):
         return points, directions
 
 
+class InFormulas(nn.Module):
+    def forward(self, nodes, weights, x):
+        r"""Look.
+
+        Parameters
+        ----------
+        nodes
+            Data of nodes (:math:`n_{nodes} \times n_{features}`)
+        weights
+            What edges weigh (:math:`n_{edges}`)
+        x : Tensor
+            of shape :math:`(N, C_{in}, |\mathcal{L}|)`
+        """
+        return nodes, weights, x
+
+
 class Unpacking(nn.Module):
     def forward(self, x, y):
         b, c, t, f = x.shape
@@ -108,9 +124,14 @@ class Annotated(nn.Module):
             ["points", "directions"],
             {"points": ["batch_size samples 3"], "directions": ["batch_size 3"]},
         ),
+        (
+            InFormulas(),
+            ["nodes", "weights", "x"],
+            {"nodes": ["n_nodes n_features"], "weights": ["n_edges"], "x": ["N C_in L"]},
+        ),
         (Unpacking(), ["x", "y"], {"x": ["b c t f"]}),
     ],
-    ids=["axes alone", "comments", "docstring", "bold", "entries", "data types", "code"],
+    ids=["axes alone", "comments", "docstring", "bold", "entries", "data types", "formulas", "code"],
 )
 def test_the_source_says_shapes(module, names, said):
     assert patterns_said(module, names) == said

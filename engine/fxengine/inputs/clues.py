@@ -17,13 +17,16 @@ from torch import nn
 
 from fxengine.inputs.recipes import TensorRecipe
 
-__all__ = ["BATCH", "COORDINATES", "NODES", "Clues", "LayerWish"]
+__all__ = ["BATCH", "COORDINATES", "EDGES", "NODES", "Clues", "LayerWish"]
 
 BATCH = 2
 """Examples in a batch: the smallest number that tells a batch from a single example."""
 
 NODES = 16
 """Nodes of a graph."""
+
+EDGES = 32
+"""Edges of a graph."""
 
 COORDINATES = 4
 """The most numbers that say where something is: of a point, a ray, a box."""
@@ -377,8 +380,8 @@ class Clues:
             return self.frames
         if name in {"d", "depth"} and has_sides and not is_last:
             return self.frames
-        if _OF_NODES.search(name):
-            return NODES
+        if _OF_NODES.search(name) or _OF_EDGES.search(name):
+            return NODES if _OF_NODES.search(name) else EDGES
         if place and (
             name in _FEATURES
             or _OF_FEATURES.search(name)
@@ -471,6 +474,7 @@ _OF_BATCH = re.compile(r"batch|^bsz?$|^bs$")
 _OTHERWISE_COUNTED = frozenset({"tokens", "steps", "layers"})
 """What models count under such names is no size of theirs: a vocabulary, steps of a diffusion."""
 
+_OF_EDGES = re.compile(r"(^|_)edges?$")
 _OF_NODES = re.compile(r"(^|_)(nodes?|vertices|vertexes)$")
 _OF_FEATURES = re.compile(r"^(n|num)_(of_)?(features|feats)$|^f_?in$|^in_?f$")
 """How people call the axes of their tensors."""

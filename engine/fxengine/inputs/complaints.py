@@ -269,7 +269,7 @@ def _beyond_classes(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
 
 
 def _bounded(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    """``all elements of input should be between 0 and 1``."""
+    """``all elements of input should be between 0 and 1``, or what is computed of them has no number."""
     yield from moves.bounded(moves.suspects, 0.1)
 
 
@@ -510,7 +510,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"out of bounds .*size (\d+)",
             ),
         ),
-        (_bounded, (r"between 0 and 1\b|[\[(]0, ?1[\])]|satisfy the constraint \w+\(lower_bound=0",)),
+        (_bounded, (r"between 0 and 1\b|[\[(]0, ?1[\])]|satisfy the constraint (?:\w+\(lower_bound=0|Real\(\))",)),
         (_within, (r"(?:range|between|within|interval)\W{1,4}(-?\d[\d.e+]*)\s?(?:,|and|to|-)\s?(\d[\d.e+]*\d|\d)",)),
         (_beyond_classes, (r"Target (-?\d+) is out of bounds",)),
         (_missing_key, (r"^'(\w+)'$",)),
@@ -541,7 +541,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             (
                 r"[Kk]ernel size can't be greater|too small|smaller than|more than 1 (?:value per channel|spatial)",
                 r"[Pp]adding size should be less than|non-zero size|has no elements|less than one",
-                r"dimension 0 with size 0|size 0 at dimension|for tensor of size \[0\]",
+                r"dimension 0 with size 0|size 0 at dimension|for tensor of size \[0\]|length must be non-negative",
             ),
         ),
         (

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import torch
 
-from fxengine.inputs.clues import BATCH, NODES, Clues
+from fxengine.inputs.clues import BATCH, EDGES, NODES, Clues
 from fxengine.inputs.recipes import Constant, Recipe, TensorRecipe, Verbatim
 
 __all__ = ["MAPS", "NAME_RULES", "OF_MEASUREMENTS", "features", "image", "is_of_graph", "of_layer"]
@@ -21,10 +21,7 @@ _MAP = 32
 OF_MEASUREMENTS = re.compile(r"(^|_)(missing|observed|observations?|indicating|imput(ed|ation)|nan)_?masks?$")
 """What is called so says of each number that was measured whether it is there."""
 
-_EDGES = 32
-"""Edges of a graph."""
-
-_JOINS = re.compile(r"\w*edge_?(index|indices|idx|list)(_\w+|\d+)?$|edges$|adj(_t|acency)?(_?mat(rix)?)?$")
+_JOINS = re.compile(r"\w*edge_?(index|indices|idx|list)(_\w+|\d+)?$|e_?idx$|edges$|adj(_t|acency)?(_?mat(rix)?)?$")
 """What says how the nodes of a graph are joined."""
 
 _PLACES = "pos"
@@ -166,15 +163,15 @@ def _points(_clues: Clues) -> list[Recipe]:
 
 
 def _edges(_clues: Clues) -> list[Recipe]:
-    return [_integers((2, _EDGES), NODES)]
+    return [_integers((2, EDGES), NODES)]
 
 
 def _edge_attributes(clues: Clues) -> list[Recipe]:
-    return [TensorRecipe((_EDGES, clues.widths[0])), TensorRecipe((_EDGES,), "uniform")]
+    return [TensorRecipe((EDGES, clues.widths[0])), TensorRecipe((EDGES,), "uniform")]
 
 
 def _edge_weights(_clues: Clues) -> list[Recipe]:
-    return [TensorRecipe((_EDGES,), "uniform"), TensorRecipe((_EDGES, 1), "uniform")]
+    return [TensorRecipe((EDGES,), "uniform"), TensorRecipe((EDGES, 1), "uniform")]
 
 
 def _graph_index(_clues: Clues) -> list[Recipe]:
@@ -189,12 +186,12 @@ def _nodes_of_graphs(_clues: Clues) -> list[Recipe]:
 
 def _edges_of_graphs(_clues: Clues) -> list[Recipe]:
     """How many edges each graph has."""
-    return [TensorRecipe((BATCH,), "full", torch.int64, _EDGES // BATCH)]
+    return [TensorRecipe((BATCH,), "full", torch.int64, EDGES // BATCH)]
 
 
 def _graph_of_edges(_clues: Clues) -> list[Recipe]:
     """Which graph each edge is of."""
-    return [TensorRecipe((_EDGES,), "zeros", torch.int64)]
+    return [TensorRecipe((EDGES,), "zeros", torch.int64)]
 
 
 def _atoms(clues: Clues) -> list[Recipe]:
@@ -357,7 +354,7 @@ NAME_RULES = tuple(
         (r"^rays?_|^(ray|view)_?dir(ection)?s?$|^directions?$|^origins?$", _rays),
         (r"(^|_)(key_?points?|kpts|landmarks?)\d*$", _key_points),
         (r"points?\d*$|^points?|xyz|pcd|point_?cloud|^coords?$", _points),
-        (r"edge_ind(ex|ices)|^(\w+_)?edges$|^edge_(in|out)$", _edges),
+        (r"edge_?(ind(ex|ices)|idx|list)|^e_?idx$|^(\w+_)?edges$|^edge_(in|out)$", _edges),
         (r"^edges?_(weights?|w|norm)(_\w+|\d+)?$", _edge_weights),
         (r"^edges?_(attr|feat|type)", _edge_attributes),
         (r"^((node|atom)s?_)?batch(_index)?$", _graph_index),

@@ -51,6 +51,22 @@ _INPUT: Final = re.compile(
 _ENTRY: Final = re.compile(r"(\s*)(?:[-*]\s+|:param\s+)?[`*]{0,2}(\w+)[`*]{0,2}\s*(?::|\(|--|-\s)")
 """The beginning of what a docstring says of a parameter: ``x (Tensor)``, ``:param x:``, ``* **x** (Tensor) -``."""
 
+_NAME_ALONE: Final = re.compile(r"(\s*)`{0,2}(\w+)`{0,2}\s*$")
+"""The name of a parameter on a line of its own: what is said of it stands below, further in."""
+
+_FORMULA: Final = re.compile(r":math:`([^`]*)`")
+_OF_FORMULAS: Final = (
+    (re.compile(r"\\times\b"), "×"),
+    (re.compile(r"\\(?:mathcal|mathrm|text|mathbf|textrm)\b"), ""),
+    (re.compile(r"\\(?:ldots|cdots|dots)\b"), "..."),
+    (re.compile(r"_\{([^}]*)\}"), r"_\1"),
+    (re.compile(r"[{}|\\$]"), ""),
+)
+"""What stands for a shape in a formula of LaTeX: ``N \\times C_{in}``."""
+
+_ONE_AXIS: Final = re.compile(r"\(\s*((?:n|num)_\w+)\s*,?\s*\)")
+"""A shape of one axis, called by how many of something there are: ``(n_edges,)``."""
+
 _SUFFIX: Final = re.compile(r"_([A-Z](?:x[A-Z])+|[BN][A-Z]{1,4})$")
 """How some call their tensors: by their axes, as in `frames_BxLxM` and `scores_BLV`."""
 
@@ -208,9 +224,9 @@ def _of_comments(source: str, names: list[str]) -> Iterator[tuple[str, str]]:
 
 def _of_docstring(text: str, names: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what the paragraphs of a docstring say that begin with a parameter: ``x (Tensor): ... (B, N, C)``."""
-    lines = _RETURNED.split(text)[0].splitlines()
+    lines = _FORMULA.sub(_without_formulas, _RETURNED.split(text)[0]).splitlines()
     for number, line in enumerate(lines):
-        entry = _ENTRY.match(line)
+        entry = _ENTRY.match(line) or _NAME_ALONE.match(line)
         if entry is None or entry[2] not in names:
             continue
         own = [line]
@@ -221,6 +237,11 @@ def _of_docstring(text: str, names: list[str]) -> Iterator[tuple[str, str]]:
         shape = _shape_in(" ".join(own).partition("(")[2] if "(" in line else " ".join(own)) or _shape_in(" ".join(own))
         if shape:
             yield entry[2], shape
+
+
+def _without_formulas(formula: re.Match[str]) -> str:
+    """Return what a formula says of a shape as people write it."""
+    return functools.reduce(lambda text, each: each[0].sub(each[1], text), _OF_FORMULAS, formula[1])
 
 
 def _of_sentences(text: str, required: list[str]) -> Iterator[tuple[str, str]]:
@@ -352,7 +373,8 @@ def _shape_in(text: str) -> str:
     """Return the first shape in a text as a pattern, "" where there is none."""
     match = _SHAPE.search(text) or _BARE.search(text)
     if match is None:
-        return ""
+        alone = _ONE_AXIS.search(text)
+        return alone[1] if alone is not None else ""
     axes = [axis.strip() for axis in re.split(_SEPARATOR, match[1])]
     if _DATA_TYPE.fullmatch(axes[-1]):
         axes.pop()

@@ -390,7 +390,7 @@ class _Scene:
         if isinstance(value, Size):
             yield from self._of_higher_rank(base, value)
         elif isinstance(value, list | tuple | nn.ModuleList | nn.ParameterList):
-            yield from self._lengthened(len(value), key)
+            yield from self._lengthened([*value], key)
             # Something of ours counts more than what is kept in a list.
             for ours, recipe in self.moves.tensors():
                 for dimension, size in enumerate(recipe.shape):
@@ -412,11 +412,12 @@ class _Scene:
         if wanted > len(shape):
             yield from self.moves.rerank(places or frozenset(self.moves.parts), len(shape), wanted, self.cost + 0.1)
 
-    def _lengthened(self, count: int, key: int) -> Iterator[Change]:
+    def _lengthened(self, listed: Collection[Any], key: int) -> Iterator[Change]:
         """Give lists of ours as many items as the code looks for, or as the model has layers in a row.
 
-        A dictionary that has nothing in it gets as many pictures.
+        It may look for them among those that it has left. A dictionary that has nothing in it gets as many pictures.
         """
+        count = len(listed)
         rows = {len(each) for each in self.moves.clues.modules.values() if isinstance(each, nn.ModuleList)}
         for name, recipe in self.moves.recipes.items():
             if isinstance(recipe, Record) and not recipe.items and count == 0:
@@ -424,10 +425,17 @@ class _Scene:
                 for cost, wanted in enumerate([*sorted(row for row in rows if row > key), max(key + 1, 1)]):
                     items = tuple((str(index), picture) for index in range(wanted))
                     yield self.moves.put((name,), Record(items), self.cost + 0.1 + 0.1 * cost)
-            if isinstance(recipe, Listing) and len(recipe.items) == count > 0:
+            others = len(recipe.items) - count if isinstance(recipe, Listing) else 0
+            is_left = others > 0 and all(self._is_of(name, each) for each in listed)
+            if isinstance(recipe, Listing) and recipe.items and (is_left or len(recipe.items) == count):
                 for cost, wanted in enumerate([*sorted(row for row in rows if row > key), key + 1]):
                     longer = (*recipe.items, *(recipe.items[-1],) * (wanted - count))
                     yield self.moves.put((name,), Listing(longer, recipe.type), self.cost + 0.1 + 0.1 * cost)
+
+    def _is_of(self, name: str, value: Any) -> bool:
+        """Whether a value is an input, or a part of one, of a name."""
+        place = self.frame.place(value)
+        return place is not None and place[0] == name
 
     def _unpacked(self, value: ast.expr, targets: list[ast.expr]) -> Iterator[Change]:
         """So many values are wanted of an input, or of the shape of one."""

@@ -92,6 +92,9 @@ _LARGEST = 1 << 28
 _MANY_CALLS = 4000
 """The most torch functions that a model calls which is run once more only to see whether other batches fit."""
 
+_STUCK = 2
+"""How often a layer has said the same before what may be left out is given beside the other inputs."""
+
 _SMALLER = (4, 16)
 """By how much pictures are made smaller on which a run on real data takes too long."""
 
@@ -482,9 +485,12 @@ class _Search:
         named += [parameter for parameter in absent if parameter.name in missing and parameter not in named]
         if not named and isinstance(outcome.error, KeyError):  # What was looked up may be for the caller to give.
             return [each for each in absent if takes_keys(each.annotation)]
-        if named or "None" not in message:
-            return named
-        return [parameter for parameter in absent if not (parameter.variadic or parameter.setting)][:4]
+        others = [parameter for parameter in absent if not (parameter.variadic or parameter.setting)][:4]
+        if named or "None" in message:
+            return named or others
+        # What comes beside the other input may be what is missing: what a connection skips layers with.
+        is_stuck = outcome.operation is not None and self.complaints[outcome.complaint] == _STUCK
+        return [parameter for parameter in others if parameter.nullable] if is_stuck else []
 
     def _take_by_name(self, names: Iterable[str]) -> None:
         """Count names that code further in asks for among the parameters: `**kwargs` takes them."""
