@@ -10,6 +10,13 @@ from fxworker.conventions import usual_values
 from fxworker.evidence import Usage, Use, fields_of
 from fxworker.indexing import as_indices
 
+LIBRARY: Final = "transformers"
+READING: Final = f"{LIBRARY}.BertModel({LIBRARY}.BertConfig(num_hidden_layers=2))"
+SPEAKING: Final = f"{LIBRARY}.BertForMaskedLM({LIBRARY}.BertConfig(num_hidden_layers=2))"
+"""What stands in for a model of language that encodes what it reads, and for one that gives scores of words."""
+TOKENIZING: Final = f"{LIBRARY}.AutoTokenizer.from_pretrained('bert-base-uncased')"
+"""What stands in for a tokenizer, without its vocabulary."""
+
 FEW: Final = ("2", "4")
 """How many parts a model has."""
 _SPACE: Final = re.compile(r"(?:\w+_)?(obs|observations?|states?|inputs?|act|actions?)_?spaces?")

@@ -23,7 +23,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from fxworker.absent import is_stand_in, path_of
 from fxworker.choices import Group, Value, every_parameter_of, literal, written_tuple
 from fxworker.conventions import is_configuration, usual_values
-from fxworker.examples import spaces_of
+from fxworker.examples import LIBRARY, READING, TOKENIZING, spaces_of
 from fxworker.lineages import is_template, standing_for
 from fxworker.packages import full_name
 from fxworker.records import contained
@@ -47,6 +47,13 @@ PLAIN: Final[dict[Any, tuple[str, ...]]] = {
     type(None): ("None",),
     Tensor: TENSORS,
 }
+
+_OF_LANGUAGE: Final = {
+    **dict.fromkeys(("AutoModel", "PreTrainedModel"), READING),
+    **dict.fromkeys(("AutoTokenizer", "PreTrainedTokenizer", "PreTrainedTokenizerBase"), TOKENIZING),
+    **dict.fromkeys(("PreTrainedTokenizerFast", "PythonBackend", "TokenizersBackend"), TOKENIZING),
+}
+"""Instances of what the models of a library inherit from, and its tokenizers, which are none themselves."""
 
 _ENVIRONMENTS: Final = frozenset({"gym", "gymnasium"})
 _SPACES: Final = {
@@ -275,8 +282,8 @@ class Hints:
                 yield f"{name}.{member.name}"
         elif hint is argparse.Namespace:
             yield ARGUMENTS
-        elif of_torch := _of_torch(hint):
-            yield of_torch
+        elif known := usual(hint):
+            yield known
         elif hint in _HOLDING:
             yield _HOLDING[hint]
         elif hint is nn.Module:
@@ -301,8 +308,10 @@ class Hints:
         return full_name(cls)
 
 
-def _of_torch(hint: type) -> str:
-    """Return an instance of what torch has to be inherited from, also by another name that it has; "" for the rest."""
+def usual(hint: type) -> str:
+    """Return an instance of what a library has to be inherited from, also by another name of torch's; or ""."""
+    if hint.__module__.partition(".")[0] == LIBRARY and hint.__name__ in _OF_LANGUAGE:
+        return _OF_LANGUAGE[hint.__name__]
     named = {each for each, value in vars(hint).items() if callable(value)}
     return next((text for cls, text in _OF_TORCH.items() if hint is cls or (hint.__base__ is cls and not named)), "")
 

@@ -12,7 +12,7 @@ from fxworker.choices import Group, Value, attribute_of
 from fxworker.conventions import is_configuration
 from fxworker.evidence import Kind
 from fxworker.having import has_field, refuses, takes_any
-from fxworker.hints import PLAIN, made
+from fxworker.hints import PLAIN, made, usual
 
 _MOST: Final = 12
 """How many entries of a table are looked at."""
@@ -113,11 +113,13 @@ class Neighbours:
         for key, cls in self._scope.items():
             if not _is_module(cls) or cls in {nn.Module, self._root} or self._root in getattr(cls, "__mro__", ()):
                 continue
+            if inspect.isabstract(cls):
+                continue
             alike = sum(each in key.lower() for each in words)
             having = sum(hasattr(cls, each) and not hasattr(nn.Module, each) for each in fields)
             if alike or having:
                 likeness = alike + having + _overlap(key, owner) / 100
-                ranked.append((-likeness, key, key if called else Group("call", key, cls)))
+                ranked.append((-likeness, key, key if called else usual(cls) or Group("call", key, cls)))
         return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:3]
 
 

@@ -55,6 +55,9 @@ _Result = TypeVar("_Result")
 _absent: Final[set[str]] = set()
 """Files that would have been downloaded."""
 
+_OFFLINE: Final = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
+"""What says in the environment that libraries are to be offline."""
+
 
 class AbsentWeights(dict[Any, Any]):
     """Weights that were not downloaded: what is looked up in them is absent too, and loading them changes nothing.
@@ -100,9 +103,14 @@ AbsentWeights.__name__ = "weights that are absent"
 
 @functools.cache
 def go_offline() -> None:
-    """Let nothing be downloaded in this process, for good. Libraries that ask for an offline mode at import get it."""
-    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"):
-        os.environ.setdefault(name, "1")
+    """Let nothing be downloaded in this process, for good. Libraries that have an offline mode get it.
+
+    They ask for it at their import: without it they would wait, and try again, where they get no connection.
+    """
+    for name in _OFFLINE:
+        os.environ[name] = "1"
+    if (hub := sys.modules.get("huggingface_hub.constants")) is not None:
+        hub.HF_HUB_OFFLINE = True  # pyright: ignore[reportAttributeAccessIssue] — It has it.
     load, read = nn.Module.load_state_dict, torch.load
 
     @functools.wraps(load)

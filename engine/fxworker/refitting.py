@@ -4,6 +4,7 @@ First come the sizes that did not agree, then what is called or gone through, an
 """
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,9 +13,10 @@ from typing import Final
 from fxengine.errors import text_of
 from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, parameters_of
 from fxworker.complaints import complaint_of
+from fxworker.examples import LIBRARY, READING, SPEAKING
 from fxworker.mending import Mending
 from fxworker.proposing import Proposals
-from fxworker.stock import SCORES, fits, halving, scoring, takes_any, to_call
+from fxworker.stock import SCORES, fits, halving, is_stand_in, scoring, takes_any, to_call
 from fxworker.together import is_list
 from fxworker.variations import made_odd, of_length, one_side
 
@@ -46,6 +48,11 @@ _OF_RANK: Final = re.compile(r"Dimension out of range|not enough values to unpac
 """What is said of scores that are none, as each class has no place among their dimensions."""
 _COMPARING: Final = frozenset({"cross_entropy", "nll_loss"})
 """What compares scores with classes."""
+_OF_LANGUAGE: Final = re.compile(
+    r"unexpected keyword argument '(?:input_ids|attention_mask|token_type_ids|inputs_embeds|return_dict|output_\w+)'"
+    r"|has no attribute '(?:last_hidden_state|pooler_output|hidden_states|(logits))'"
+)
+"""What is said of something that was called, or asked, as models of language are; the last one gives scores."""
 _FORWARD: Final = re.compile(r"(\w+)\.forward\(\) ")
 """Whose forward is spoken of."""
 
@@ -102,6 +109,7 @@ class Refitting(Mending):
             self._halved(choice, misfit),
             self._switched(choice, misfit),
             self._longer(choice, misfit),
+            self._of_language(choice, misfit, blamed),
             self._called(choice, misfit, blamed),
             self._scoring(choice, misfit),
             self._mended(choice, misfit.error, complaint),
@@ -148,6 +156,17 @@ class Refitting(Mending):
                 yield 0.5 + 0.2 * rank, {**changed, joined(path, "forward"): takes_any(results)}
             for value in to_call(now, results):
                 yield from self._changed(choice, path, value, 0.5 + 0.2 * rank)
+
+    def _of_language(
+        self, choice: Choice, misfit: Misfit, blamed: list[str]
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with a small model of language for what is called as one, where a library is there that has."""
+        said = _OF_LANGUAGE.search(text_of(misfit.error)) if LIBRARY in sys.modules else None
+        if said is None:
+            return
+        for rank, path in enumerate(blamed):
+            if choice.get(path) in {Group("module"), READING} or is_stand_in(choice.get(path)):
+                yield from self._changed(choice, path, SPEAKING if said[1] else READING, 0.2 + 0.2 * rank)
 
     def _scoring(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with what gives scores of classes for a module, where a loss has wanted classes beside them."""

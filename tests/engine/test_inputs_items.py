@@ -246,3 +246,64 @@ class ByDegree(nn.Module):
 def test_a_name_that_is_put_together_is_looked_up():
     _, basis = fed(ByDegree()).args
     assert set(basis["1,2"]) == {"1"}
+
+
+class Columns(nn.Module):
+    """Takes columns by lists of their numbers, which torch does not check without data."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(1, 8), nn.Linear(1, 8), nn.Linear(1, 8)])
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        return [layer(x[:, [at]]) for at, layer in enumerate(self.layers)]
+
+
+def test_there_are_the_columns_that_are_listed():
+    inferred = infer_inputs(Columns())
+    assert inferred.complete
+    assert inferred.args[0].shape[1] >= 3
+    Columns()(torch.randn(inferred.args[0].shape))
+
+
+class Skipping(nn.Module):
+    """Goes on with less than it needs where it is not given what skips layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.own = nn.Conv2d(3, 16, 1)
+        self.skipped = nn.Conv2d(8, 16, 1)
+        self.out = nn.Conv2d(24, 4, 1)
+
+    def forward(self, x: Tensor, skip: Tensor | None = None) -> Tensor:
+        x = self.own(x)
+        if skip is not None:
+            x = torch.cat([x * self.skipped(skip).sigmoid(), skip], dim=1)
+        return self.out(x)
+
+
+def test_what_may_be_left_out_is_given_where_a_layer_needs_it():
+    inferred = infer_inputs(Skipping())
+    assert inferred.complete
+    assert len(inferred.args) + len(inferred.kwargs) == 2
+
+
+class Stages(nn.Module):
+    """Takes pictures apart by their numbers, after the first of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Conv2d(8, 8, 1) for _ in range(3)])
+
+    def forward(self, *features: Tensor) -> Tensor:
+        features = features[1:][::-1]
+        out = self.layers[0](features[0])
+        for index in range(1, len(self.layers)):
+            out = out + self.layers[index](features[index])
+        return out
+
+
+def test_there_are_as_many_as_are_taken_of_those_that_are_left():
+    inferred = infer_inputs(Stages())
+    assert inferred.complete
+    assert len(inferred.args) >= 4

@@ -89,6 +89,12 @@ class InFormulas(nn.Module):
         return nodes, weights, x
 
 
+class InColumns(nn.Module):
+    def forward(self, risks, y):
+        times, events = y.T
+        return risks, times, events
+
+
 class Unpacking(nn.Module):
     def forward(self, x, y):
         b, c, t, f = x.shape
@@ -129,9 +135,10 @@ class Annotated(nn.Module):
             ["nodes", "weights", "x"],
             {"nodes": ["n_nodes n_features"], "weights": ["n_edges"], "x": ["N C_in L"]},
         ),
+        (InColumns(), ["risks", "y"], {"y": ["b 2"]}),
         (Unpacking(), ["x", "y"], {"x": ["b c t f"]}),
     ],
-    ids=["axes alone", "comments", "docstring", "bold", "entries", "data types", "formulas", "code"],
+    ids=["axes alone", "comments", "docstring", "bold", "entries", "data types", "formulas", "columns", "code"],
 )
 def test_the_source_says_shapes(module, names, said):
     assert patterns_said(module, names) == said

@@ -62,3 +62,74 @@ def test_what_is_called_is_given_as_it_is_called(worker, model, text):
     assert target.inputs is not None
     assert "forward" in target.construct.expression or "lambda" in target.construct.expression
     assert not [each for each in target.problems if each.severity == "error"]
+
+
+LIBRARY = """
+from types import SimpleNamespace
+
+import torch
+from torch import nn
+
+class BertConfig:
+    def __init__(self, num_hidden_layers=12, hidden_size=32):
+        self.num_hidden_layers = num_hidden_layers
+        self.hidden_size = hidden_size
+        self.vocab_size = 100
+
+class PreTrainedModel(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        if not isinstance(config, BertConfig):
+            raise TypeError("Parameter config should be an instance of class `BertConfig`")
+        self.config = config
+
+class BertModel(PreTrainedModel):
+    def __init__(self, config):
+        super().__init__(config)
+        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+
+    def forward(self, input_ids, attention_mask=None, return_dict=None):
+        return SimpleNamespace(last_hidden_state=self.embeddings(input_ids))
+
+class BertForMaskedLM(BertModel):
+    def forward(self, input_ids, attention_mask=None, return_dict=None):
+        return SimpleNamespace(logits=self.embeddings(input_ids) @ self.embeddings.weight.T)
+"""
+
+ENCODING = """
+from torch import nn
+from transformers import PreTrainedModel
+
+class Encoding(nn.Module):
+    def __init__(self, base_model):
+        super().__init__()
+        self.model = base_model
+
+    def forward(self, input_ids, attention_mask):
+        return self.model(input_ids=input_ids, attention_mask=attention_mask, return_dict=True).last_hidden_state[:, 0]
+"""
+
+RANKING = """
+from torch import nn
+from transformers import PreTrainedModel
+
+class Ranking(nn.Module):
+    def __init__(self, model: PreTrainedModel):
+        super().__init__()
+        self.model = model
+        self.width = model.config.hidden_size
+
+    def forward(self, input_ids, attention_mask):
+        return self.model(input_ids=input_ids, attention_mask=attention_mask).logits[:, -1]
+"""
+
+
+@pytest.mark.usefixtures("imports_undone")
+@pytest.mark.parametrize(
+    ("text", "made"), [(ENCODING, "transformers.BertModel"), (RANKING, "transformers.BertForMaskedLM")]
+)
+def test_what_is_called_as_a_model_of_language_is_one(worker, model, text, made):
+    model(LIBRARY, "transformers.py")
+    (target,) = worker.trace(model(text)).targets
+    assert made in target.construct.expression
+    assert target.inputs is not None

@@ -1,5 +1,6 @@
 """Models that want their weights from the network are built without."""
 
+import subprocess
 import sys
 import time
 import types
@@ -355,3 +356,17 @@ def test_a_model_of_a_repository_that_cannot_be_fetched_is_stood_in_for(worker, 
 
 def test_a_repository_in_a_folder_is_not_fetched(worker, model):
     assert of(worker.trace(model(HUBS)), "Local").status == "not traced"
+
+
+def test_a_hub_that_was_imported_before_is_offline_too():
+    script = """
+import sys, types
+hub = types.ModuleType("huggingface_hub.constants")
+hub.HF_HUB_OFFLINE = False
+sys.modules[hub.__name__] = hub
+from fxworker.offline import go_offline
+go_offline()
+print(hub.HF_HUB_OFFLINE)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    assert ran.stdout.split() == ["True"]

@@ -91,7 +91,7 @@ class Indices:
         for dimension, part in enumerate(parts):
             if part is None or part is Ellipsis or (isinstance(part, Tensor) and part.dtype is torch.bool):
                 return
-            high = self._highs.get(id(part), 0)
+            high = self._highs.get(id(part), 0) or _needed(part)
             if dimension < whole.dim() and high > whole.shape[dimension]:
                 size = whole.shape[dimension]
                 raise IndexError(f"index {high - 1} is out of bounds for dimension {dimension} with size {size}")
@@ -120,3 +120,9 @@ class Indices:
         """Whether integers of an input are added to such as the model keeps: where what is of each column begins."""
         are_whole = all(isinstance(each, Tensor) and each.dim() and not each.is_floating_point() for each in terms)
         return are_whole and len(terms) == 2 and sum(bool(self._accounts.of(each)) for each in terms) == 1
+
+
+def _needed(rows: Any) -> int:
+    """Return how many rows there have to be for some that are listed by their numbers; 0 for another index."""
+    is_listed = isinstance(rows, list) and bool(rows) and all(type(each) is int for each in rows)
+    return max(max(rows) + 1, -min(rows)) if is_listed else 0

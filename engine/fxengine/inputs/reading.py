@@ -266,7 +266,8 @@ def _of_code(definition: ast.AST, names: list[str]) -> Iterator[tuple[str, str]]
     """Yield what statements say: ``b, c, h, w = x.shape``, ``rearrange(x, "b c h w -> ...")``."""
     first = _first_assignments(definition)
     for node in ast.walk(definition):
-        yield from ((name, axes) for name, axes in _summed(node, first) if name in names)
+        spoken = (*_summed(node, first), *_columns(node, first))
+        yield from ((name, axes) for name, axes in spoken if name in names)
         name = _subject(node)
         if name not in names or getattr(node, "lineno", 0) > first.get(name, 1 << 30):
             continue
@@ -304,6 +305,19 @@ def _summed(node: ast.AST, first: Mapping[str, int]) -> Iterator[tuple[str, str]
                 known = isinstance(operand, ast.Name) and node.lineno <= first.get(operand.id, node.lineno)
                 if isinstance(operand, ast.Name) and known and len(axes) > 1 and all(map(str.isalpha, axes)):
                     yield operand.id, " ".join(axes)
+        case _:
+            pass
+
+
+def _columns(node: ast.AST, first: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield the name of a table whose columns are taken apart, before it is assigned: ``times, events = y.T``."""
+    match node:
+        case ast.Assign(
+            targets=[ast.Tuple(elts=columns)],
+            value=ast.Attribute(value=ast.Name(id=name), attr="T")
+            | ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="t"), args=[]),
+        ) if node.lineno <= first.get(name, node.lineno) and not any(isinstance(each, ast.Starred) for each in columns):
+            yield name, f"b {len(columns)}"
         case _:
             pass
 

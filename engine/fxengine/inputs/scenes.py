@@ -325,7 +325,8 @@ class _Scene:
                 longer = (*whole.items, *(whole.items[-1],) * (count - len(whole.items)))
                 yield self.moves.put(place or (), Listing(longer, whole.type), self.cost + 0.1)
         elif isinstance(key, int) and isinstance(self.error, IndexError):
-            if isinstance(whole, TensorRecipe) and place:
+            # One of ours that is alone in a list has the place of that list.
+            if isinstance(whole, TensorRecipe) and place and not isinstance(value, list | tuple):
                 yield self.moves.put(place, Listing((whole,) * self._items_read(base, key)), self.cost + 0.6)
             else:
                 yield from self._beyond(base, value, key)
