@@ -212,7 +212,7 @@ class Search:
 def _is_hollow(root: Any) -> bool:
     """Whether one of torch's layers in a model has weights without a number."""
     modules = modules_of(root) if isinstance(root, nn.Module) else ()
-    layers = (each for each in modules if type(each).__module__.startswith("torch.nn."))
+    layers = (each for each in modules if getattr(type(each), "__module__", "").startswith("torch.nn."))
     weights = (each for layer in layers for each in vars(layer).get("_parameters", {}).values() if each is not None)
     return any(not is_lazy(each) and each.numel() == 0 for each in weights)
 

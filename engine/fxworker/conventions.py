@@ -84,7 +84,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"(\w+_)?batch_?size|bs", ("2", "4")),
         (r"(\w+_)?seed", ("0",)),
         (r"(\w+_)?((id|item|user|label|target|text)_field|prefix|suffix)", ("'a'", "''")),
-        (r"(\w+_)?mult(iplier|s)?", ("2", "[1, 2]", "1", "4")),
+        (r"(\w+_)?mult(ipliers?|s)?", ("2", "[1, 2]", "1", "4")),
         (r"_?target_?|class_path|(full_)?class_name", ("'torch.nn.Identity'",)),
         (r"(.*_)?(model|encoder|tokenizer|bert|lm)_(name_or_path|path_or_name|id|card)", ("'bert-base-uncased'",)),
         (
@@ -129,7 +129,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"up(sampl(e|ing))?_?(kernel(_?sizes?)?|k(er)?_?(size|sz))", ("4", "(4, 4)", "[4, 4]")),
         (r"(\w+_)?(kernel(_?sizes?)?|k(er)?_?(size|sz))|ks|k", ("3", "(3, 3)")),
         (
-            r"(\w+_)?strides?(_?sizes?)?|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
+            r"(\w+_)?strides?(_?sizes?)?|dilations?|scales?|scale_factors?|upscale|r|factors?|reductions?|ratios?|expansions?|expand_ratios?",
             ("2", "1", "4"),
         ),
         (r"min_(\w+_)?(ratio|fraction)", ("0", "0.1")),

@@ -29,6 +29,8 @@ _MANY: Final = 32
 """How many items of a list at most a number may ask for."""
 _AS_MANY: Final = 0.7
 """What it costs to give lists as many items as a number says."""
+_FEW: Final = 2
+"""How many items each of some lists has of which one is longer."""
 _ENOUGH: Final = 12
 _LENGTHENED: Final = 0.4
 """How many items are enough to leave some out, as vocabularies do, and what it costs to give so many."""
@@ -189,6 +191,12 @@ class Together(Changing):
             for path in several:
                 changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
             yield 0.7 + 0.2 * step, changed
+        # What is between layers there is one less of than of layers: `len(widths) - 1`.
+        for rank, longer in enumerate(several[:_MOST_TOGETHER] if len(several) > 1 else ()):
+            changed = dict(choice)
+            for path in several:
+                changed = self._everywhere(changed, path, of_length(choice[path], _FEW + (path == longer))[0])
+            yield 0.75 + 0.1 * rank, changed
 
     def _told_apart(
         self, choice: Choice, blamed: list[str], error: BaseException

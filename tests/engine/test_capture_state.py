@@ -1,6 +1,7 @@
 """What runs change in a model: each run of the graph changes it too, and what it decided is asserted."""
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -246,3 +247,32 @@ def test_buffers_that_decide_and_are_assigned_are_not_constants_where_the_next_c
 
     for _ in range(3):
         torch.testing.assert_close(found.graph_module(X * 20), twin(X * 20))
+
+
+class _Pair(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.real, self.imag = nn.Parameter(torch.randn(size)), nn.Parameter(torch.randn(size))
+
+
+class _Accessing(nn.Module):
+    """Gives the two tensors of a part where it is asked for the part."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = _Pair(8)
+
+    def __getattr__(self, name):
+        found = super().__getattr__(name)
+        return SimpleNamespace(real=found.real, imag=found.imag) if isinstance(found, _Pair) else found
+
+    def forward(self, x):
+        weight = self.weight
+        return x * weight.real - weight.imag
+
+
+def test_a_part_that_is_given_as_something_else_keeps_its_tensors():
+    model, x = _Accessing(), torch.randn(2, 8)
+    captured = fxengine.capture(model, (x,))
+    assert captured.problems == ()
+    torch.testing.assert_close(captured.graph_module(x), model(x))

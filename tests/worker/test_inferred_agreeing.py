@@ -190,3 +190,39 @@ def test_nothing_is_a_part_of_its_own_kind_and_what_only_has_heirs_is_given_by_t
     search = Search("Trained", Trained, {**scope, "SimpleNamespace": SimpleNamespace}, partial(attempt, real=False))
     assert search.run()[0] == f"Trained(model=EncoderDecoder({halves}))"
     assert search.trials < 9
+
+
+class Narrowing(nn.Module):
+    def __init__(self, channels, multipliers, factors, num_blocks):
+        super().__init__()
+        self.num_layers = len(multipliers) - 1
+        assert (len(factors), len(num_blocks)) == (self.num_layers, self.num_layers)
+        widths = [channels * each for each in multipliers]
+        pairs = zip(widths, widths[1:], factors, strict=False)
+        self.layers = nn.ModuleList([nn.Conv1d(inner, outer, factor, factor) for inner, outer, factor in pairs])
+
+
+def test_between_layers_there_is_one_less_than_there_are_layers():
+    built = eval(expression_for(Narrowing, globals()))
+    assert len(built.layers) == built.num_layers == 2
+
+
+class Learned(abc.ABC, nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    @abc.abstractmethod
+    def score(self, x):
+        """Return how good it is."""
+
+
+class Ranked(nn.Module):
+    def __init__(self, parts):
+        super().__init__()
+        self.model = parts["model"]
+        self.width = self.model.config.width
+
+
+def test_what_is_abstract_stands_for_no_part():
+    assert "Learned" not in expression_for(Ranked, {"Learned": Learned, "Ranked": Ranked})

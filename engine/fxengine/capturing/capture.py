@@ -25,7 +25,7 @@ from fxengine.capturing.premises import Premises
 from fxengine.capturing.recording import Recording
 from fxengine.capturing.surroundings import patch_surroundings
 from fxengine.capturing.tables import NUMBERS_OF, tables_among
-from fxengine.capturing.tracer import CaptureTracer
+from fxengine.capturing.tracer import CaptureTracer, part_at
 from fxengine.capturing.unknown import DataDependent, asks_for_a_number
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import TraceError
@@ -295,7 +295,7 @@ class _Capturing:
         def put_back() -> None:
             for path, tensor in repeated.items():
                 owner, _, attribute = path.rpartition(".")
-                _put(self._tracer.root.get_submodule(owner), attribute, tensor)
+                _put(part_at(self._tracer.root, owner), attribute, tensor)
 
         put_back()
         premises = replace(self._premises, variable={**self._variable, **self._rewritten()})

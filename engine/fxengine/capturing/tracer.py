@@ -24,7 +24,7 @@ from fxengine.recording import PLAIN_TYPES
 from fxengine.shims import loaded_shims
 from fxengine.tracer import Tracer
 
-__all__ = ["CaptureTracer", "Finished", "has_own_hooks"]
+__all__ = ["CaptureTracer", "Finished", "has_own_hooks", "part_at"]
 
 _CONTAINERS: Final = frozenset({tuple, list, dict, slice, range, immutable_list, immutable_dict})
 
@@ -170,8 +170,7 @@ class CaptureTracer(Tracer):
         """Give the names that the graph uses the tensors again that they stood for."""
         for name, tensor in self._state.items():
             path, _, attribute = name.rpartition(".")
-            owner = self.root.get_submodule(path)
-            attributes = vars(owner)
+            attributes = vars(part_at(self.root, path))
             for kept in (attributes["_parameters"], attributes["_buffers"], attributes):
                 if attribute in kept:
                     kept[attribute] = tensor
@@ -253,3 +252,11 @@ def has_own_hooks(module: nn.Module) -> bool:
     """Whether a module has hooks that are not torch's, such as those of weight norm: they may do anything."""
     hooks = (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
     return any((getattr(hook, "__module__", None) or "").partition(".")[0] != "torch" for hook in hooks)
+
+
+def part_at(root: nn.Module, path: str) -> nn.Module:
+    """Return the module at a path, also where the one around it gives something else for its name."""
+    for name in filter(None, path.split(".")):
+        part = vars(root)["_modules"].get(name)
+        root = getattr(root, name) if part is None else part
+    return root

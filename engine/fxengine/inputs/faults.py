@@ -54,7 +54,8 @@ def _may_have(cls: type, name: str) -> bool:
 
 def _is_made_by_type(cls: type) -> bool:
     """Whether a class comes from a call of `type`: it is in no module, and in no function."""
-    return "." not in cls.__qualname__ and vars(sys.modules.get(cls.__module__, sys)).get(cls.__name__) is not cls
+    module = sys.modules.get(getattr(cls, "__module__", ""), sys)
+    return "." not in cls.__qualname__ and vars(module).get(cls.__name__) is not cls
 
 
 def _may_set(code: CodeType, name: str) -> bool:
