@@ -229,7 +229,7 @@ def scope() -> dict:
         (Contrastive, "Contrastive(width=64, backbone='', backbone_args={}, lars=False, optimizer='')", 2),
         (Keyed, "Keyed(width=64, depth=2)", 2),
         (Wired, "Wired(wiring=SimpleNamespace(units=64))", 9),
-        (Got, "Got(config={'ratios': [64, 64], 'pretrained': None})", 1),
+        (Got, "Got(config={'ratios': [2, 2], 'pretrained': None})", 1),
         (Columns, "Columns(columns=[Dense(name='name0'), Sparse(name='name1', size=64)])", 2),
         (Decoder, "Decoder(args=SimpleNamespace(depth=2, multiway=False, dim=64))", 1),
     ],

@@ -213,7 +213,7 @@ class Embedding(nn.Module):
 @pytest.mark.parametrize(
     ("cls", "expression"),
     [
-        (Grouped, "Grouped(widths=[4, 4], ratios=[64, 64])"),
+        (Grouped, "Grouped(widths=[1, 1], ratios=[2, 2])"),
         (Chosen, "Chosen(depths=(2, 2), blocks=('plain', 'plain'))"),
         (Counted, "Counted(num_all=194, num_own=64, kinds=[64, 64])"),
         (
