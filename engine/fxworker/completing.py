@@ -122,7 +122,8 @@ class Completing(Together):
                     added = joined(each, complaint.lacks)
                     changed[added] = "None"
                     proposed = self._proposed(changed, added)[0]
-                    changed = self._with(changed, added, for_call(proposed, complaint.called))
+                    of_module = choice[path] == Group("module")
+                    changed = self._with(changed, added, for_call(proposed, complaint.called, of_module=of_module))
                 yield _ELSEWHERE * rank, changed
             elif complaint.got == "dict" and choice[path] == Group("mapping"):
                 # It has the entry, and is asked for an attribute.

@@ -146,16 +146,22 @@ def to_call(now: Value, results: tuple[int, ...]) -> Iterator[str]:
         yield f"[{', '.join([stand_in] * len(found))}]"
 
 
-def for_call(proposed: Value, called: Called | None) -> Value:
+def for_call(proposed: Value, called: Called | None, *, of_module: bool) -> Value:
     """Return what can be called as code calls it, for something of which that is all one knows; it gives what it gets.
+
+    It is a function: a module that is in no module would be unknown to a trace.
 
     Args:
         proposed: What would be taken if it was not called, by its name mostly.
         called: How it is called, None if it is not.
+        of_module: Whether it is a method of a module.
     """
     if called is None or isinstance(proposed, Group):
         return proposed
-    return any_call((0,) * called.results) if called.has_arguments else Group("function")
+    if not called.has_arguments:
+        return Group("function")
+    method = takes_any((0,) * called.results)
+    return method if of_module else method.replace("self, ", "", 1)
 
 
 def fits(kind: Kind | None, value: Value) -> bool:  # noqa: PLR0911 — One for each kind.

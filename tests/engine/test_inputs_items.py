@@ -307,3 +307,26 @@ def test_there_are_as_many_as_are_taken_of_those_that_are_left():
     inferred = infer_inputs(Stages())
     assert inferred.complete
     assert len(inferred.args) >= 4
+
+
+class Propagating(nn.Module):
+    """Takes the two rows of a table of edges apart."""
+
+    def forward(self, nodes: Tensor, eidx: Tensor, weights: Tensor) -> Tensor:
+        r"""Propagate.
+
+        Parameters
+        ----------
+        nodes
+            Data of vertices (:math:`n_{vertices} \times n_{features}`)
+        weights
+            Weights of edges (:math:`n_{edges}`)
+        """
+        source, target = eidx
+        return torch.zeros_like(nodes).index_add(0, target, nodes[source] * weights.unsqueeze(1))
+
+
+def test_each_edge_has_what_is_said_of_edges():
+    nodes, edges, weights = fed(Propagating()).args
+    assert edges.shape == (2, *weights.shape)
+    assert len(nodes) > 2

@@ -70,6 +70,7 @@ _SMALLEST = 4
 _RANK_OF_NODES = 2
 """The most dimensions of what has a row for each node; what is said to have more has a batch, or steps, of graphs."""
 
+_OF_EDGES = re.compile(r"edge|^e_?idx$")
 _OF_NODES = re.compile(r"x(_?\w{1,6})?|h|feats?|features?|(n|node)_?(feats?|features?|attrs?|embs?)")
 _COORDINATES = re.compile(r"pos|coords?|xyz")
 """What the nodes of a graph have."""
@@ -178,7 +179,7 @@ class Proposer:
         recipes: list[Recipe] = [*self._by_annotation(parameter, by_name), *self._by_use(parameter)]
         recipes += [each for each in patterns if self.of_graph and len(getattr(each, "shape", ())) > _RANK_OF_NODES]
         if self.of_graph and not isinstance(next(iter(recipes), None), Constant):
-            recipes += self._of_nodes(parameter.name, wish, is_first=is_first and "edge" not in parameter.name)
+            recipes += self._of_nodes(parameter.name, wish, is_first=is_first and not _OF_EDGES.search(parameter.name))
         if by_name and isinstance(by_name[0], Verbatim):  # Its values matter, and no layer or comment knows them.
             recipes += by_name
         # A layer for tensors of one rank knows better than what is said of a parameter.
@@ -388,7 +389,7 @@ class Proposer:
         """Whether what is unpacked is a table of edges, with a row for their beginnings and one for their ends."""
         table = next(iter(self.by_name(name)), None)
         is_table = isinstance(table, TensorRecipe) and table.fill == "integers" and len(table.shape) == 2
-        return "edge" in name and is_table and len(self.unpacked.get(name, ())) == 2
+        return _OF_EDGES.search(name) is not None and is_table and len(self.unpacked.get(name, ())) == 2
 
     def _of_lengths(self, name: str) -> Iterator[Recipe]:
         """Yield how long each example is: in steps, or as a share of the longest."""
