@@ -497,11 +497,20 @@ def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
     if construct is None or not built.is_made_up or not isinstance(error, Exception):
         return None
     lacking = _LACKING.match(text_of(error))
-    is_strange = _STRANGE.match(text_of(error)) is not None and _HELD.search(construct.expression) is not None
-    if not is_strange and (lacking is None or str(lacking[lacking.lastindex or 0]) not in construct.expression):
+    if not hides_stand_in(built, error) and (
+        lacking is None or str(lacking[lacking.lastindex or 0]) not in construct.expression
+    ):
         return None
     missing = tuple(required_parameters(type(built.root)))
     return Unbuilt(None, error, unknown=True, missing=missing, tried=construct.expression)
+
+
+def hides_stand_in(built: Built, error: BaseException | None) -> bool:
+    """Whether a trace does not know a module since one that was made up is held by what is none itself."""
+    construct = built.construct if built.is_made_up and isinstance(error, Exception) else None
+    if construct is None or error is None:
+        return False
+    return _STRANGE.match(text_of(error)) is not None and _HELD.search(construct.expression) is not None
 
 
 def _directly(build_it: Callable[[], Any]) -> Any:

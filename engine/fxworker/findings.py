@@ -13,7 +13,7 @@ from fxengine.capturing import Capture
 from fxengine.errors import RaisedWhileTracing, kept_in
 from fxengine.exploration import Diagnosis
 from fxworker.absent import lacks_base, speaks_of_stand_in
-from fxworker.building import Built, misbuilt
+from fxworker.building import Built, hides_stand_in, misbuilt
 from fxworker.doubts import doubted, is_answer, is_of_stand_in, is_used
 from fxworker.feeding import SAID, Fed
 from fxworker.finder import Unknown
@@ -38,7 +38,7 @@ class Findings:
         for each in (*diagnosis.problems, *diagnosis.silent):
             if self.is_told(each.exception) or is_answer(each, diagnosis.problems):
                 continue
-            if is_used(each, built) or is_of_stand_in(each, built):
+            if is_used(each, built) or is_of_stand_in(each, built) or (fed and hides_stand_in(built, each.exception)):
                 continue
             unbuilt = misbuilt(built, each.exception)
             found.append(

@@ -133,3 +133,23 @@ def test_what_is_called_as_a_model_of_language_is_one(worker, model, text, made)
     (target,) = worker.trace(model(text)).targets
     assert made in target.construct.expression
     assert target.inputs is not None
+
+
+HOLDING = """
+from torch import nn
+
+class Holding(nn.Module):
+    def __init__(self, modules):
+        super().__init__()
+        self.net, self.head = modules
+
+    def forward(self, states):
+        found = self.net.decode(states, None)
+        return self.head(found) * 2
+"""
+
+
+def test_what_runs_is_not_said_to_be_unbuilt_since_what_was_made_up_is_in_no_module(worker, model):
+    (target,) = worker.trace(model(HOLDING)).targets
+    assert target.inputs is not None
+    assert target.problems == ()
