@@ -507,10 +507,9 @@ def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
 
 def hides_stand_in(built: Built, error: BaseException | None) -> bool:
     """Whether a trace does not know a module since one that was made up is held by what is none itself."""
-    construct = built.construct if built.is_made_up and isinstance(error, Exception) else None
-    if construct is None or error is None:
+    if built.construct is None or not built.is_made_up or not isinstance(error, Exception):
         return False
-    return _STRANGE.match(text_of(error)) is not None and _HELD.search(construct.expression) is not None
+    return _STRANGE.match(text_of(error)) is not None and _HELD.search(built.construct.expression) is not None
 
 
 def _directly(build_it: Callable[[], Any]) -> Any:

@@ -117,12 +117,11 @@ class Completing(Together):
         for rank, path in enumerate(fitting):
             inner = joined(path, complaint.lacks)
             if inner not in choice:
-                changed = dict(choice)
+                changed, of_module = dict(choice), choice[path] == Group("module")
                 for each in all_alike(choice, path):
                     added = joined(each, complaint.lacks)
                     changed[added] = "None"
                     proposed = self._proposed(changed, added)[0]
-                    of_module = choice[path] == Group("module")
                     changed = self._with(changed, added, for_call(proposed, complaint.called, of_module=of_module))
                 yield _ELSEWHERE * rank, changed
             elif complaint.got == "dict" and choice[path] == Group("mapping"):

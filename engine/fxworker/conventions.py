@@ -88,11 +88,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"_?target_?|class_path|(full_)?class_name", ("'torch.nn.Identity'",)),
         (r"(.*_)?(model|encoder|tokenizer|bert|lm)_(name_or_path|path_or_name|id|card)", ("'bert-base-uncased'",)),
         (
-            r"(.*_)?((ro)?berta?|hf|hugging_?face|plm|ll?m|transformers?|language)(_model)?_(name|path)",
-            ("'bert-base-uncased'", "'resnet18'", "'weights.pt'"),
-        ),
-        (
-            r"pretrained_((ro)?berta?|plm|ll?m|transformer|language_model)",
+            r"(.*_)?((ro)?berta?|hf|hugging_?face|plm|ll?m|transformers?|language)(_model)?_(name|path)|pretrained_((ro)?berta?|plm|ll?m|transformer|language_model)",
             ("'bert-base-uncased'", "'resnet18'", "'weights.pt'"),
         ),
         (r"(.*_)?(n_?ffts?|(fft|win)_(sizes?|lengths?)|(window|frame)_lengths?)", ("512",)),

@@ -380,8 +380,10 @@ class Clues:
             return self.frames
         if name in {"d", "depth"} and has_sides and not is_last:
             return self.frames
-        if _OF_NODES.search(name) or _OF_EDGES.search(name):
-            return NODES if _OF_NODES.search(name) else EDGES
+        if _OF_NODES.search(name):
+            return NODES
+        if _OF_EDGES.search(name):
+            return EDGES
         if place and (
             name in _FEATURES
             or _OF_FEATURES.search(name)
