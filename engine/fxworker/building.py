@@ -192,10 +192,17 @@ def with_values(built: Built, target: TraceTarget, loaded: Loaded) -> Built | No
     return replace(found, inputs=built.inputs) if isinstance(found, Built) else None
 
 
-def built_as(expression: str, target: TraceTarget, loaded: Loaded) -> Built | None:
-    """Return a model of a target that a construction makes, without values; None where it does not make one."""
+def built_as(expression: str, target: TraceTarget, loaded: Loaded, *, real: bool = False) -> Built | None:
+    """Return a model of a target that a construction makes; None where it does not make one.
+
+    Args:
+        expression: The construction.
+        target: What is built.
+        loaded: The file's module.
+        real: Whether it may be built with values where it cannot be without.
+    """
     scope = scope_with(names_in(expression), loaded, scope_of(loaded, target.qualname))
-    found = _evaluate(Construct(expression, "inferred"), scope, partial(attempt, real=False))
+    found = _evaluate(Construct(expression, "inferred"), scope, partial(attempt, real=real))
     return found if isinstance(found, Built) else None
 
 

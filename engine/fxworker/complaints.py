@@ -86,6 +86,11 @@ _JOINED_TO_TUPLE: Final = re.compile(r"concatenate tuple|for \+: (?:'tuple' and 
 _ADDED_TO: Final = re.compile(r"can only concatenate (list|tuple) \(not \"(?:int|float)\"\)")
 """What Python says of a list to which a number was added."""
 
+_OF_TYPES: Final = frozenset(
+    map(repr, ("NoneType", *(name for name, each in vars(builtins).items() if isinstance(each, type))))
+)
+"""What Python has in quotes where it says of what type something is, and no name that was asked for."""
+
 _LONGEST: Final = 32
 """How many items of a list may be wanted."""
 
@@ -181,7 +186,8 @@ def _read(error: BaseException, moments: Moments) -> Complaint:
     text = str(error.args[0]) if is_message else text
     tests = conditions_of(error)
     words = tuple(words_of(error, text, moments, tests))
-    values = (*_looked_up(error.__context__), *quoted(text), *numbers(text), *_compared(moments, tests))
+    named = (each for each in quoted(text) if not (isinstance(error, TypeError) and each in _OF_TYPES))
+    values = (*_looked_up(error.__context__), *named, *numbers(text), *_compared(moments, tests))
     values = (*values, *(values_told(text) if isinstance(error, ValueError | AssertionError) else ()))
     within = tuple(constructed(moments))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:

@@ -1,18 +1,23 @@
 """A model whose forward needs what one of its methods sets: it is built, and that method is called before.
 
 `Linear` may know its width only when `fit` has seen data, or `build` was called; its forward asserts that there is
-something then. The method gets arguments that are searched for, as a constructor does.
+something then. The method gets arguments that are searched for, as a constructor does, or as a forward does where these
+are tensors: what it compares its inputs with, for instance.
 """
 
 import ast
+import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from fxengine.classification import moments_of
+from fxengine.inputs import TensorRecipe, infer_inputs
 from fxengine.inputs.conditions import conditions, expression_nodes
+from fxengine.inputs.signature import is_tensor_type, parameters_of, without_none
 from fxworker.arguments import Search
 from fxworker.building import EXPLICIT, Built, attempt, built_as, scope_of
 from fxworker.loading import Loaded
@@ -59,13 +64,53 @@ def made_ready(
     if not methods or (on_guess is not None and not on_guess()):
         return None
     for name, method in methods:
-        called = f"({_MODEL} := {construct.expression}).{method}"
+        called = f"{_made(construct.expression)}.{method}"
         is_known = hint.startswith(f"[{called}(")
-        expression = hint if is_known else _calling(called, getattr(root, method), target, loaded)
-        ready = built_as(expression, target, loaded) if expression else None
+        fed = "" if is_known else _feeding(called, method, root)
+        ways = [hint] if is_known else [fed] if fed else [_calling(called, getattr(root, method), target, loaded)]
+        ready = built_as(ways[0], target, loaded, real=bool(fed)) if ways[0] else None
         if ready is not None and not _is_unset(ready.root, name):
             return ready
     return None
+
+
+def ready_as_before(target: TraceTarget, loaded: Loaded, built: Built, hint: str) -> Built | None:
+    """Return a model on which the method was called that was called before; None where none was, or it fails now.
+
+    Args:
+        target: What was built.
+        loaded: The file's module.
+        built: The model as it was built.
+        hint: How it was built before.
+    """
+    construct = built.construct
+    if construct is None or construct.source in EXPLICIT or not hint.startswith(f"[{_made(construct.expression)}."):
+        return None
+    return built_as(hint, target, loaded, real=True)
+
+
+def _made(expression: str) -> str:
+    """Return the expression that makes a model, to call a method on it."""
+    return f"({_MODEL} := {expression})"
+
+
+def _feeding(called: str, name: str, root: nn.Module) -> str:
+    """Return an expression that gives tensors to a method of a model, and gives the model; "" where it takes none."""
+    method = getattr(root, name)
+    if not any(is_tensor_type(without_none(each.annotation)) for each in parameters_of(method)):
+        return ""
+    try:
+        taker = copy.copy(root)
+        vars(taker)["forward"] = getattr(taker, name)
+    except Exception:  # noqa: BLE001 - how a model is copied is up to its class.
+        return ""
+    found = infer_inputs(taker, budget_s=_SECONDS)
+    given = found.expression
+    for recipe in found.recipes.values():
+        if isinstance(recipe, TensorRecipe) and recipe.fill == "integers" and len(recipe.shape) == 1:
+            # What is kept to be compared with has examples of each class that its labels name.
+            given = given.replace(recipe.expression, f"torch.arange({recipe.shape[0]})")
+    return f"[{called}({given}), {_MODEL}][1]" if found.complete else ""
 
 
 def _calling(name: str, method: Any, target: TraceTarget, loaded: Loaded) -> str:
@@ -98,12 +143,16 @@ def _unset_behind(error: BaseException, root: nn.Module) -> Iterator[str]:
 
 
 def _is_unset(root: nn.Module, name: str) -> bool:
-    """Whether a model lacks an attribute, or has None in its place."""
+    """Whether a model lacks an attribute, or has None or a tensor without elements in its place."""
     if hasattr(type(root), name):
         return False
     own = vars(root)
     tables = (own, *(own[each] for each in _TABLES if each in own))
-    return all(each.get(name) is None for each in tables)
+    return all(_is_nothing(each.get(name)) for each in tables)
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, Tensor) and not is_lazy(value) and value.numel() == 0)
 
 
 def _setting(cls: type, name: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from torch import nn
 
 from fxengine.codegen import node_lines
 from fxengine.exploration import Diagnosis, diagnose_in_steps
+from fxengine.inputs import infer_inputs
 from fxengine.shapes_only import needs_data
 from fxworker import sandbox
 from fxworker.building import EXPLICIT, Built, Unbuilt, build, class_of, here, in_wholes, with_values
@@ -33,7 +34,7 @@ from fxworker.lost import told_once
 from fxworker.own_values import has_own_values
 from fxworker.patience import patience
 from fxworker.prepared import Prepared
-from fxworker.readying import made_ready
+from fxworker.readying import made_ready, ready_as_before
 from fxworker.reporting import Reporter
 from fxworker.subjects import Subject
 from fxworker.sums import Clock, overall, total
@@ -343,7 +344,7 @@ class Targets:
         is_new = _made_up(built.construct) not in {"", hint}
         may_guess = is_new and self._may_guess(target, built.construct)
         other = self._told_apart(target, built) if may_guess else None
-        return Subject.of(other or built)
+        return Subject.of(other or ready_as_before(target, self.loaded, built, hint) or built)
 
     def _told_apart(self, target: TraceTarget, built: Built) -> Built | None:
         """Return a model with sizes that are told apart where those that were made up are the same, if it runs so."""
@@ -422,8 +423,7 @@ class Targets:
     def _fit(self, traced: Traced, feeder: Feeder, fed: Fed) -> None:
         """Look for another way to feed a model: as other files do, or with other arguments where they were made up."""
         target = traced.target
-        may_have_others = traced.built.is_made_up or target.wholes
-        if not (fed.wants_other_arguments and may_have_others) or any(_wholes_of(target, traced.built.construct)):
+        if not fed.wants_other_arguments or any(_wholes_of(target, traced.built.construct)):
             return
         if self.fitting_s <= 0 or self._is_over():
             # There is no time left for it; it is looked at again the next time.
@@ -447,6 +447,14 @@ class Targets:
         part = in_wholes(target, self.loaded) if target.wholes and self._may_guess(target, built.construct) else None
         if part is not None and part.inputs:
             return (_made_up(part.construct) if built.is_made_up else ""), part.inputs
+        stopped = fed.in_vain.stopped if fed.in_vain is not None else None
+        may_guess = partial(self._may_guess, target, built.construct)
+        ready = made_ready(
+            target, self.loaded, built, [stopped.error] if stopped is not None else (), on_guess=may_guess
+        )
+        if ready is not None:
+            found = infer_inputs(ready.root, budget_s=self.fitting_s)
+            return (_made_up(ready.construct), found.expression) if found.complete else None
         fitted, inputs = feeder.fit(built, fed, min(self.fitting_s, _FITTING_EACH))
         return (fitted.expression, inputs) if fitted is not None else None
 

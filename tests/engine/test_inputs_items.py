@@ -1,5 +1,6 @@
 """Inputs that are objects, or lists of them, that are joined, selected by or attended to: found by what code does."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
@@ -264,6 +265,25 @@ def test_there_are_the_columns_that_are_listed():
     assert inferred.complete
     assert inferred.args[0].shape[1] >= 3
     Columns()(torch.randn(inferred.args[0].shape))
+
+
+class OfSubspaces(nn.Module):
+    """Takes columns by an array of their numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.columns = np.arange(6)[:, None] + np.arange(3)
+        self.layer = nn.Linear(18, 8)
+
+    def forward(self, x):
+        return self.layer(x[:, self.columns].flatten(1))
+
+
+def test_there_are_the_columns_that_an_array_lists():
+    inferred = infer_inputs(OfSubspaces())
+    assert inferred.complete
+    assert inferred.args[0].shape[1] >= 8
+    OfSubspaces()(torch.randn(inferred.args[0].shape))
 
 
 class Skipping(nn.Module):

@@ -323,6 +323,36 @@ def test_factors_have_the_rank_that_their_product_takes(in_batches, rank):
     assert len(inferred.failures) == 1
 
 
+class Biaffine(nn.Module):
+    """Sums up by an equation what it has put ones to the end of."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 25, 25))
+
+    def forward(self, x, y):
+        x, y = (torch.cat((each, torch.ones_like(each[..., :1])), -1) for each in (x, y))
+        return torch.einsum("bxi,oij,byj->boxy", x, self.weight, y)
+
+
+def test_what_is_summed_up_has_the_axes_of_its_equation():
+    inferred = fed(Biaffine())
+    assert [(each.dim(), each.shape[-1]) for each in inferred.args] == [(3, 24), (3, 24)]
+    assert len(inferred.failures) <= 2
+
+
+class OfLevels(nn.Module):
+    """Takes the first of what it is given as a picture, channels last."""
+
+    def forward(self, embeddings: Tensor) -> Tensor:
+        return embeddings[0].permute(0, 3, 1, 2).mean((-2, -1))
+
+
+def test_an_input_has_as_many_more_dimensions_as_a_part_of_it_lacks():
+    inferred = fed(OfLevels())
+    assert inferred.args[0].dim() == 5
+
+
 class Encodes(nn.Module):
     """Joins places in a picture with a number of each, for two pictures."""
 

@@ -78,3 +78,38 @@ def test_what_no_method_sets_or_a_person_wants_so_is_told(worker, tmp_path, unse
     (problem,) = target.problems
     assert "model :=" not in target.construct.expression
     assert problem.location.span.line == unset[: unset.index("assert")].count("\n") + 1
+
+
+FEW_SHOT = """
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+class Prototypes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Conv2d(3, 8, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.kept, self.classes = torch.tensor(()), torch.tensor(())
+
+    def keep(self, support_images: Tensor, support_labels: Tensor):
+        self.classes = support_labels
+        features = self.backbone(support_images)
+        count = len(torch.unique(support_labels))
+        self.kept = torch.stack([features[support_labels == each].mean(0) for each in range(count)])
+
+    def forward(self, query_images: Tensor) -> Tensor:
+        shares = F.one_hot(self.classes, len(self.kept)).float().mean(0)
+        return -torch.cdist(self.backbone(query_images), self.kept) * shares
+"""
+
+
+def test_a_method_is_given_tensors_that_the_forward_compares_with(worker, tmp_path):
+    path = tmp_path / "prototypes.py"
+    path.write_text(FEW_SHOT)
+    (target,) = worker.trace(path).targets
+    given = "torch.randn(2, 3, 224, 224), torch.arange(2)"
+    assert target.construct.expression == f"[(model := Prototypes()).keep({given}), model][1]"
+    assert (target.inputs.expression, target.problems) == ("torch.randn(2, 3, 224, 224)", ())
+    edited = FEW_SHOT.replace("* shares", "* (shares + 1)")
+    (again,) = worker.trace(path, edited).targets
+    assert (again.construct, again.inputs, again.problems) == (target.construct, target.inputs, ())

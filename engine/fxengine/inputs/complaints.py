@@ -65,7 +65,7 @@ def _fewer(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
 
 def _off(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Wrong shape: expected 4 dims. Received 3-dim tensor``: ranks are off by as much."""
-    yield from moves.rerank(moves.suspects, int(match[2]), int(match[1]), 0.3)
+    yield from moves.rerank(moves.suspects, int(match["got"]), int(match["wanted"]), 0.3)
 
 
 def _at_dimension(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -442,8 +442,17 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (kinds.of_examples, (r"int\(\) argument .* not 'list'|'list' object cannot be interpreted as an integer",)),
         (_state, (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]",)),
         (_fewer, (r"can not be smaller than number of dimensions",)),
-        (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),
-        (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
+        (
+            _off,
+            (
+                r"subscripts in the equation \((?P<wanted>\d+)\) .*dimensions \((?P<got>\d+)\) for operand",
+                r"expected (?P<wanted>\d+) dims. Received (?P<got>\d+)-dim",
+                r"[Ee]xpected (?P<wanted>\d+) dimensions, got (?P<got>\d+)",
+                r"input\.dim\(\) = (?P<got>\d+) is not equal to len\(dims\) = (?P<wanted>\d+)",
+                r"Supports (?:\dD or )?(?P<wanted>\d)D tensors. Got (?P<got>\d)D",
+                r"should be a (?P<wanted>\d)D \w* ?\w* ?tensor, but got (?P<got>\d)D",
+            ),
+        ),
         (
             _padded_rank,
             (
@@ -451,8 +460,6 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"padding length (\d+) and input of dimension (\d)",
             ),
         ),
-        (_off, (r"Supports (?:\dD or )?(\d)D tensors. Got (\d)D",)),
-        (_off, (r"should be a (\d)D \w* ?\w* ?tensor, but got (\d)D",)),
         (
             _unequal,
             (

@@ -29,6 +29,8 @@ _LAID_OUT: Final = frozenset({
 })  # fmt: skip
 """What leaves each number as it is, or puts a small one in its place."""
 
+_WHOLE: Final = frozenset({torch.int64, torch.int32, torch.int16, torch.int8})
+
 _FEW: Final = 2
 """As large as what is added to integers that a model keeps, and which nobody knows without data, fits most likely."""
 
@@ -124,5 +126,10 @@ class Indices:
 
 def _needed(rows: Any) -> int:
     """Return how many rows there have to be for some that are listed by their numbers; 0 for another index."""
-    is_listed = isinstance(rows, list) and bool(rows) and all(type(each) is int for each in rows)
-    return max(max(rows) + 1, -min(rows)) if is_listed else 0
+    if isinstance(rows, list) or (hasattr(rows, "__array_interface__") and not isinstance(rows, Tensor)):
+        try:
+            rows = torch.as_tensor(rows, device="cpu")
+        except (TypeError, ValueError, RuntimeError):
+            return 0
+    is_listed = isinstance(rows, Tensor) and not rows.is_meta and rows.dtype in _WHOLE and rows.numel() > 0
+    return max(int(rows.max()) + 1, -int(rows.min())) if is_listed else 0

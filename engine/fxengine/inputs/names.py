@@ -376,6 +376,7 @@ NAME_RULES = tuple(
         (r"^(batch|input|data|in)_shape$", _batch_shape),
         (r"^(size|output_size|target_size|shape|hw|hw_shape|x_size|input_size)$|(^|_)(image|img)_size$", _size),
         (MAPS.pattern, _maps),
+        (r"_labels?$", _labels),
         (r"(?<!se)cond|context|memory|encoder_hidden|embed|prompt|feat|hidden|query|key|value|^[qkv]$|seq", features),
     )
 )

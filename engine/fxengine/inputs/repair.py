@@ -20,7 +20,7 @@ from fxengine.inputs.accounts import Operation, Sources
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.complaints import by_message
 from fxengine.inputs.moves import Assignment, Change, Moves
-from fxengine.inputs.operands import factors, joined
+from fxengine.inputs.operands import factors, joined, summed
 from fxengine.inputs.probe import Outcome
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.recipes import (
@@ -549,6 +549,7 @@ _RULES: Sequence[tuple[Collection[Callable[..., Any]], Callable[[Moves, Operatio
     (_EMBEDDING, _embedding),
     (_NORMS, _norm),
     (_MATMUL, _matmul),
+    ((torch.einsum,), summed),
     ((Tensor.__getitem__,), _index),
     ((Tensor.__setitem__,), _assigned),
     ((F.one_hot,), _one_hot),
