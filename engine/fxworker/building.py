@@ -5,7 +5,6 @@ fails the whole model is built for real. A class that the file builds only insid
 own: that is no fault, and the caller decides what to make of it.
 """
 
-import ast
 import contextlib
 import inspect
 import re
@@ -18,24 +17,21 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch import nn
 
-from fxengine.classification import Moment, moments_of
+from fxengine.classification import moments_of
 from fxengine.errors import text_of
 from fxengine.places import OnTheSpot
 from fxengine.source import is_user_file
-from fxengine.syntax import nodes_around
 from fxworker.absent import is_array
 from fxworker.accelerators import without_devices
 from fxworker.arguments import Search
 from fxworker.arrays import arrays_are_made
 from fxworker.callers import EXPRESSION, is_asserted
-from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters, taking_several
-from fxworker.complaints import complaint_of
+from fxworker.choices import every_parameter_of, required_parameters, taking_several
 from fxworker.conventions import is_configuration
 from fxworker.data_files import with_files_supplied
 from fxworker.importing import with_stars
 from fxworker.initialising import with_groups
 from fxworker.inner import NotReachedError, locals_of
-from fxworker.lacking import unmade
 from fxworker.leaving_out import with_calls_left_out
 from fxworker.lineages import heirs_of
 from fxworker.loading import Loaded
@@ -47,9 +43,9 @@ from fxworker.own_calls import is_refused_by
 from fxworker.packages import reach, with_packages
 from fxworker.slicing import names_in
 from fxworker.supplied import with_arguments_supplied
+from fxworker.wanting import wants_arguments
 from fxworker.wholes import part_of, scope_with_wholes
 from fxworker.wire import LOCALS, Construct, Provenance, TraceTarget
-from fxworker.wording import is_not_positive
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
 
@@ -63,17 +59,6 @@ _LACKING: Final = re.compile(
 _STRANGE: Final = re.compile(r"module is not installed as a submodule")
 _HELD: Final = re.compile(r"SimpleNamespace\(.*(?:\bnn\.\w+\(|type\('Module')")
 """What a tracer says of a module that the root does not have, and a stand-in that hides one."""
-
-_NOTHING: Final = {"NoneType": None, "ellipsis": ...}
-"""Defaults that say that there is nothing yet, by what errors call them."""
-
-_OF_NOTHING: Final = (AssertionError, AttributeError, IndexError, RuntimeError, TypeError, ValueError)
-"""What a constructor raises that takes any number of things and was given none."""
-
-_SIZES: Final = re.compile(
-    r"shape '.*' is invalid for input of size|must match the size|shapes cannot be multiplied"
-    r"|negative dimension"
-)
 
 _SECONDS_OF_OTHERS: Final = 1.0
 """How long arguments are searched for of a subclass, or of a function that makes an instance."""
@@ -364,7 +349,7 @@ def _unaided(
     if isinstance(bare, Built) or (bare is not None and is_of_code(bare.error, loaded)):
         return bare
     if bare is not None and failed is None:
-        if not (every_parameter_of(cls) and _wants_arguments(cls, bare.error)):
+        if not (every_parameter_of(cls) and wants_arguments(cls, bare.error)):
             if not _is_refused_elsewhere(bare.error, loaded):
                 return bare
             return replace(bare, unknown=True, tried=f"{target.callee}()")
@@ -556,39 +541,6 @@ def _resolve(scope: dict[str, Any], qualname: str) -> Any:
     return value
 
 
-def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
-    """Whether a constructor that was called without arguments asked for some.
-
-    It did so if it raised by `raise` or `assert`, a check of its own and no mistake, looked in vain into `**kwargs` or
-    handed them on to a constructor that needs some, or could not do with a default: with None or `...`, with nothing
-    where there must be something, with what leaves out every branch that makes a variable, or with the name of a file
-    that is not there. One that takes any number of things may want some.
-    """
-    wants_several = taking_several(cls) is not None and isinstance(error, _OF_NOTHING)
-    is_missing = isinstance(error, TypeError) and " missing " in text_of(error)
-    if isinstance(error, UnboundLocalError) or is_missing or wants_several:
-        return True
-    defaults = [each.default for each in handed_parameters_of(cls).values()]
-    told = text_of(error) if isinstance(error, TypeError | AttributeError) else ""
-    if nothing := [value for name, value in _NOTHING.items() if name in told]:
-        return any(each is value for each in defaults for value in nothing)
-    if isinstance(error, FileNotFoundError):
-        return error.filename in defaults
-    if isinstance(error, IndexError):
-        return () in defaults or [] in defaults
-    if isinstance(error, RuntimeError) and _SIZES.search(text_of(error)):
-        # Its defaults do not go together, or one of them stands for a size that has to be given.
-        sizes = [each for each in defaults if isinstance(each, int) and not isinstance(each, bool)]
-        return any(each < 0 for each in sizes) if is_not_positive(text_of(error)) else bool(sizes)
-    if isinstance(error, KeyError | AttributeError):
-        # Its defaults may leave out what it needs later.
-        return bool(complaint_of(error).missing) or (isinstance(error, AttributeError) and unmade(error))
-    moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
-    if not moments or not is_user_file(moments[-1].path) or moments[-1].opname != "RAISE_VARARGS":
-        return False
-    return not isinstance(error, OSError) and not _checks_only_the_world(moments[-1])
-
-
 def _is_refused_elsewhere(error: BaseException | None, loaded: Loaded) -> bool:
     """Whether another file than this one refused to make something, as by a `raise`: it wants something done before.
 
@@ -598,14 +550,6 @@ def _is_refused_elsewhere(error: BaseException | None, loaded: Loaded) -> bool:
     if not moments or isinstance(error, ImportError | OSError):
         return False
     return moments[-1].raises and is_user_file(moments[-1].path) and moments[-1].path != loaded.module.__file__
-
-
-def _checks_only_the_world(moment: Moment) -> bool:
-    """Whether something was raised under conditions that have nothing to do with the function's variables."""
-    around = nodes_around(moment.path, moment.source.span)
-    tests = [node.test for node in around if isinstance(node, ast.If | ast.Assert)]
-    names = {node.id for test in tests for node in ast.walk(test) if isinstance(node, ast.Name)}
-    return bool(tests) and names.isdisjoint(moment.frame.f_code.co_varnames)
 
 
 def _same(error: BaseException, other: BaseException) -> bool:

@@ -187,7 +187,8 @@ def _read(error: BaseException, moments: Moments) -> Complaint:
     tests = conditions_of(error)
     words = tuple(words_of(error, text, moments, tests))
     named = (each for each in quoted(text) if not (isinstance(error, TypeError) and each in _OF_TYPES))
-    values = (*_looked_up(error.__context__), *named, *numbers(text), *_compared(moments, tests))
+    counted = () if isinstance(error, TypeError) and "positional argument" in text else numbers(text)
+    values = (*_looked_up(error.__context__), *named, *counted, *_compared(moments, tests))
     values = (*values, *(values_told(text) if isinstance(error, ValueError | AssertionError) else ()))
     within = tuple(constructed(moments))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:

@@ -35,6 +35,7 @@ from fxworker.guarded import unguarded
 from fxworker.imported import attributes_of, file_of
 from fxworker.offline import without_weights
 from fxworker.registering import registered_anew
+from fxworker.resuming import modules_kept
 from fxworker.retrying import again
 from fxworker.versions import NEWEST, REFUSING, named_in, place_of_raise, wanted
 
@@ -192,7 +193,7 @@ def importing(work: Callable[[], object]) -> list[ImportError]:
     """
     before, ABSENCES.found = ABSENCES.found, []
     try:
-        with _STAND_INS.permitting():
+        with _STAND_INS.permitting(), modules_kept():
             without_broken(lambda: without_weights(lambda: _with_versions(lambda: _whole(work))))
         return ABSENCES.found
     finally:

@@ -19,6 +19,7 @@ from fxengine.syntax import nodes_around, tree_of
 from fxworker.absent import lacks_base
 from fxworker.lacking import raised_within
 from fxworker.loading import Loaded
+from fxworker.tracebacks import is_given_none
 
 _PARTS: Final = "_modules"
 """What `nn.Module`'s constructor gives each module."""
@@ -126,7 +127,8 @@ def _is_refused(text: str, own: Moment, last: Moment, loaded: Loaded) -> bool:
     if not (of_torch or _is_defined_in(loaded, call)):
         return False
     if own is last and _WRONG_CALL.search(text):
-        return True
+        # Of None torch says that there was one argument too many: `torch.empty(n, n)`.
+        return not (of_torch and is_given_none(own))
     unexpected, other = _UNEXPECTED.search(text), _NO_MODULE.match(text)
     if of_torch and unexpected is not None:
         return any(each.arg == unexpected[1] for each in call.keywords)

@@ -39,6 +39,7 @@ from fxworker.examples import FEW, lists_of, spaces
 from fxworker.having import lacked_by_all
 from fxworker.hints import ARRAYS, MAPPINGS, PLAIN, Hints, is_of
 from fxworker.indexing import as_indices
+from fxworker.keywords import keys_of_keywords
 from fxworker.lineages import is_out_of_place
 from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
@@ -254,11 +255,12 @@ class Proposals:
         if group.style != "call":
             return _spared(self._usage_around(choice, path))
         own = parameters_of(group.cls)
-        return [
+        named = [
             name
             for name, each in handed_parameters_of(group.cls).items()
             if each.default is not each.empty or name not in own
         ]
+        return list(dict.fromkeys([*named, *keys_of_keywords(group.cls)]))
 
     def given(self, path: str, cls: type, parameter: str) -> None:
         """Note that what is in a place is given to a constructor, as a parameter of it: nobody could read that."""

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from torch import nn
 
-from fxengine.classification import moments_of
+from fxengine.classification import Moment, moments_of
 from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
@@ -41,6 +41,13 @@ def moments_through(traceback: TracebackType | None) -> Iterator[tuple[str, Fram
         found.append((code.co_name, traceback.tb_frame, line))
         traceback = traceback.tb_next
     yield from reversed(found)
+
+
+def is_given_none(moment: Moment) -> bool:
+    """Whether the call that raised was given None by a name, of which not all say so: `torch.empty(n)`."""
+    call = next(iter(nodes_around(moment.path, moment.source.span)[::-1]), None)
+    given = call.args if isinstance(call, ast.Call) else []
+    return any(isinstance(each, ast.Name) and moment.frame.f_locals.get(each.id, ...) is None for each in given)
 
 
 def conditions_of(error: BaseException) -> list[ast.expr]:

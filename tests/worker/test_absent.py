@@ -612,6 +612,19 @@ def test_what_is_imported_of_a_package_that_had_it_in_another_version_is_stood_i
         imported(tmp_path, "from torch.nn import Linaer\n", name="mistaken")
 
 
+def test_a_package_that_is_imported_again_is_the_one_that_its_modules_know(tmp_path):
+    installed(tmp_path, "signals", "hann = 1\n")
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "__init__.py").write_text("from net.model import *\nfrom signals import hamming\nWIDTH = 3\n")
+    (tmp_path / "net" / "layers.py").write_text("class Layer: ...\n")
+    (tmp_path / "net" / "model.py").write_text(
+        "import net.layers\nclass Net:\n    def __init__(self):\n"
+        "        self.layer, self.width = net.layers.Layer(), net.WIDTH\n"
+    )
+    module, missing = imported(tmp_path, "from net import Net\n")
+    assert (module.Net().width, missing) == (3, ["signals.hamming"])
+
+
 def test_what_a_package_says_to_have_by_another_name_is_that_to_what_is_imported(tmp_path):
     (tmp_path / "numbered.py").write_text(
         "float_64 = float\n"

@@ -326,3 +326,58 @@ def test_what_may_not_be_the_same_is_told_apart_and_what_excludes_another_is_lef
     assert expression.startswith("Lagged(lags_seq=[1, 2")
     assert expression.count("None") == 1
     assert root.fc.in_features > 1
+
+
+KEYED = """
+import torch
+from torch import nn
+
+class Base(nn.Module):
+    def __init__(self, **kwargs):
+        super().__init__()
+        self.width = kwargs["width"] if "width" in kwargs else None
+
+class Rotated(Base):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.rotation = made(self.width)
+
+    def forward(self, x):
+        return x @ self.rotation
+
+def made(n):
+    return nn.Parameter(torch.empty(n, n))
+"""
+
+
+@pytest.mark.parametrize(
+    "text", [KEYED, KEYED.replace('kwargs["width"] if "width" in kwargs else None', 'kwargs.get("width")')]
+)
+def test_what_keywords_are_looked_at_for_is_given_where_it_is_missed(worker, model, text):
+    found = of(worker.trace(model(text)), "Rotated")
+    assert found.construct.expression == "Rotated(width=64)"
+    assert (found.status, found.problems) == ("complete", ())
+
+
+def test_what_nobody_can_give_is_a_mistake(worker, model):
+    text = KEYED.replace("**kwargs", "").replace("kwargs", "{}")
+    (problem,) = of(worker.trace(model(text)), "Rotated").problems
+    assert (problem.code, problem.location.span.line) == ("FX102", 19)
+
+
+class Typed(nn.Module):
+    """Names a type in what it says of a mistake, and a kind that it knows in another."""
+
+    def __init__(self, names, kind="fast"):
+        super().__init__()
+        if not isinstance(names, (list, tuple)) or not all(isinstance(each, str) for each in names):
+            raise TypeError("names must be strings, not 'tuple'")
+        if kind not in {"fast", "slow"}:
+            raise ValueError(f"unknown kind {kind!r}")
+        self.parts = nn.ModuleDict({each: nn.Linear(4, 4) for each in names})
+
+
+def test_the_name_of_a_type_is_none_that_is_asked_for():
+    search = Search("Typed", Typed, {"torch": torch, "Typed": Typed}, partial(attempt, real=False))
+    expression, _ = search.run()
+    assert "'tuple'" not in expression
