@@ -132,7 +132,7 @@ class Proposals:
         gives_plain = slot.gives in _PLAIN_KINDS or (slot.gives is None and _gives_number(slot.name))
         found += [Group("function")] if gives_plain and slot.is_called else []
         found += self._of_unread(slot)
-        kind, plain = slot.kind, PLAIN.get(slot.hint, ())
+        kind, plain = slot.probable_kind, PLAIN.get(slot.hint, ())
         is_structured = slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"}
         is_wanted = is_structured or not (known or plain) or (kind is None and self._neighbours.has_module(slot.name))
         fitting, odd = self._beside(choice, slot) if is_wanted else ([], [])

@@ -61,6 +61,11 @@ class Slot:
         return "mapping" if is_mapping else self.use.kind
 
     @property
+    def probable_kind(self) -> Kind | None:
+        """What it is by what is done with it, and a flag where nobody can tell and it is one by default."""
+        return self.kind or ("flag" if isinstance(self.default, bool) else None)
+
+    @property
     def is_called(self) -> bool:
         """Whether it may be a function."""
         return self.kind in {"callable", "class", None}

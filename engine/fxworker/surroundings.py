@@ -9,12 +9,13 @@ import enum
 import inspect
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FunctionType
 from typing import Any, Final
 
 from torch import Tensor, nn
 
-from fxworker.choices import attribute_of, literal
+from fxworker.choices import attribute_of, literal, parameters_of
 from fxworker.packages import key_written, member_named
 
 _USED: Final = frozenset({"forward", "reset_parameters", "encode", "decode", "loss", "predict", "sample", "step"})
@@ -134,7 +135,10 @@ class Surroundings:
         return []
 
     def models_taking(self, call: ast.Call) -> list[str]:
-        """Return the names of models, as texts, that can be called so, those of the module first; not the one read."""
+        """Return the names of models, as texts, that can be called so, those of the module first; not the one read.
+
+        Behind them come the functions of the module that take what is given by name.
+        """
         own = self._scope.get("__name__")
         models = {name: each for name, each in self._scope.items() if isinstance(each, type)}
         fitting = {
@@ -142,7 +146,15 @@ class Surroundings:
             for name, each in models.items()
             if issubclass(each, nn.Module) and each is not self._cls and _takes(each, call)
         }
-        return [repr(name) for name in sorted(fitting, key=lambda name: fitting[name].__module__ != own)][:12]
+        named = {each.arg for each in call.keywords}
+        functions = [
+            name
+            for name, each in self._scope.items()
+            if isinstance(each, FunctionType) and each.__module__ == own and _takes(each, call)
+            if named & parameters_of(each).keys()
+        ]
+        names = [*sorted(fitting, key=lambda name: fitting[name].__module__ != own), *functions]
+        return [*map(repr, names)][:12]
 
     def members(self, node: ast.expr) -> list[str]:
         """Return the values of an enumeration that a name stands for, which it is called with; none for another."""
@@ -229,11 +241,11 @@ def _is_own(cls: type, function: Any) -> bool:
     return own is not None and inspect.unwrap(own) is function
 
 
-def _takes(cls: type, call: ast.Call) -> bool:
-    """Whether a class can be called with as many arguments as a call has, of these names."""
+def _takes(called: Callable[..., Any], call: ast.Call) -> bool:
+    """Whether a class or a function can be called with as many arguments as a call has, of these names."""
     spread = any(each.arg is None for each in call.keywords) or any(isinstance(each, ast.Starred) for each in call.args)
     try:
-        bind = inspect.signature(cls).bind_partial if spread else inspect.signature(cls).bind
+        bind = inspect.signature(called).bind_partial if spread else inspect.signature(called).bind
         bind(
             *(None for each in call.args if not isinstance(each, ast.Starred)),
             **{each.arg: None for each in call.keywords if each.arg is not None},

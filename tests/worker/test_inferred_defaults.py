@@ -381,3 +381,26 @@ def test_the_name_of_a_type_is_none_that_is_asked_for():
     search = Search("Typed", Typed, {"torch": torch, "Typed": Typed}, partial(attempt, real=False))
     expression, _ = search.run()
     assert "'tuple'" not in expression
+
+
+def small_trunk(pretrained=True, **more):
+    """Make a trunk, with weights that are not there."""
+    trunk = nn.Linear(4, more.get("width", 8))
+    if pretrained:
+        weights = {}
+        trunk.classes = weights[list(weights)[-1]]
+    return trunk
+
+
+class Dispatched(nn.Module):
+    """Calls a function of the module by the name that it is given."""
+
+    def __init__(self, base_name, pretrained=True):
+        super().__init__()
+        self.trunk = globals()[base_name](pretrained=pretrained, width=16)
+
+
+def test_a_name_that_is_looked_up_is_that_of_a_function_that_takes_what_it_is_given():
+    search = Search("Dispatched", Dispatched, globals(), partial(attempt, real=False))
+    expression, _ = search.run()
+    assert expression == "Dispatched(base_name='small_trunk', pretrained=False)"
