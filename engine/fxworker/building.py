@@ -42,6 +42,7 @@ from fxworker.offline import without_weights
 from fxworker.own_calls import is_refused_by
 from fxworker.packages import reach, with_packages
 from fxworker.slicing import names_in
+from fxworker.stock import has_stand_in
 from fxworker.supplied import with_arguments_supplied
 from fxworker.wanting import wants_arguments
 from fxworker.wholes import part_of, scope_with_wholes
@@ -366,7 +367,7 @@ def _unaided(
 def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, failed: Unbuilt | None) -> Built | Unbuilt:
     """Build a class with arguments that are searched for."""
     scope = scope_of(loaded, target.qualname)
-    search, known = _search(target, cls, loaded, scope), settings_of(loaded)
+    search = _search(target, cls, loaded, scope)
     # A function that makes the parts as well makes better ones, and so does a model that has all this as a part.
     found = _by_functions(cls, loaded, scope) if search.stands_in else None
     if found is None and search.makes_up and (part := in_wholes(target, loaded, make)) is not None:
@@ -374,11 +375,8 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     found = found or search.run()
     if found is None and (part := in_wholes(target, loaded, make)) is not None:
         return part
-    for name in methods_making(cls) if found is None else ():
-        maker = Search(
-            f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False), settings=known
-        )
-        found = found or maker.run()
+    if found is None or _stands_in(found[0]):
+        found = _by_methods(target, cls, loaded, scope, found) or found
     if found is not None:
         return _made(found, loaded, scope, make)
     if (heir := _by_heirs(cls, loaded, scope, make)) is not None:
@@ -387,6 +385,27 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
         return Unbuilt(Construct(search.tried, "inferred"), search.error)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
+
+
+def _by_methods(
+    target: TraceTarget, cls: Any, loaded: Loaded, scope: dict[str, Any], otherwise: tuple[str, Any] | None
+) -> tuple[str, Any] | None:
+    """Return a call of a method of a class that makes an instance, with inferred arguments, and the instance.
+
+    Where there is one otherwise, of parts that something stands in for, it has to be one of none such.
+    """
+    for name in methods_making(cls):
+        callee, making = f"{target.callee}.{name}", partial(attempt, real=False)
+        search = Search(callee, getattr(cls, name), scope, making, settings=settings_of(loaded))
+        made = search.run() if otherwise is None else search.run(seconds=_SECONDS_OF_OTHERS)
+        if made is not None and (otherwise is None or not _stands_in(made[0])):
+            return made
+    return None
+
+
+def _stands_in(expression: str) -> bool:
+    """Whether an expression hands on what stands in for a module, or for an object of any class."""
+    return has_stand_in(expression) or "SimpleNamespace(" in expression
 
 
 def by_heir(target: TraceTarget, loaded: Loaded, make: _Maker = attempt) -> Built | None:

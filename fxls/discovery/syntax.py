@@ -20,6 +20,16 @@ _Read = TypeVar("_Read", ast.Module, None)
 _FENCE: Final = re.compile(r"^[ \t]*```(?:py|python|pycon)?[ \t]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 
 
+_MARGIN: Final = re.compile(r"\n([ \t]*)(?=\S|\Z)")
+_HEADED: Final = re.compile(
+    r"^(?P<margin>[ \t]*)"
+    r"(?:(?:examples?|usage)[ \t]*:{1,2}|[^\n]*(?<!:)::|\.\.[ \t]+(?:code|code-block|sourcecode)::[ \t]*\w*)[ \t]*\n"
+    r"(?P<block>(?:[ \t]*\n|(?P=margin)[ \t]+\S[^\n]*(?:\n|$))+)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What a line announces, and is indented more than it is: an example, or what reStructuredText shows as it is."""
+
+
 def parse(path: str, text: str) -> ast.Module | Problem:
     """Return the syntax tree of a text, or what is wrong with it."""
     return _read(path, text, parsed)
@@ -106,7 +116,7 @@ def is_main_guard(statement: ast.stmt) -> bool:
 
 
 def example_code(docstring: str, first_line: int) -> Iterator[list[ast.stmt]]:
-    """Yield the code in a docstring: doctest prompts, and fenced blocks of Markdown.
+    """Yield the code in a docstring: doctest prompts, fenced blocks of Markdown, and what is indented under a heading.
 
     The statements have the lines of the file; their columns are those inside the example.
     """
@@ -114,8 +124,26 @@ def example_code(docstring: str, first_line: int) -> Iterator[list[ast.stmt]]:
         yield _prompted(docstring, first_line)
     if "```" in docstring:
         for match in _FENCE.finditer(docstring):
-            start = first_line + docstring.count("\n", 0, match.start(1))
-            yield _parsed_at(textwrap.dedent(match.group(1)), start)
+            yield _parsed_at(textwrap.dedent(match.group(1)), _line_at(docstring, match.start(1), first_line))
+    margin = min((len(each[1]) for each in _MARGIN.finditer(docstring)), default=0)
+    docstring = " " * margin + docstring  # As the quotes stand before its first line.
+    for match in _HEADED.finditer(docstring) if "(" in docstring else ():
+        if ">>>" not in match["block"] and "```" not in match["block"]:
+            yield from _indented(match["block"], _line_at(docstring, match.start("block"), first_line))
+
+
+def _line_at(docstring: str, place: int, first_line: int) -> int:
+    return first_line + docstring.count("\n", 0, place)
+
+
+def _indented(block: str, line: int) -> Iterator[list[ast.stmt]]:
+    """Yield the statements of an indented block, or of its paragraphs that are code where not all of it is."""
+    text = textwrap.dedent(block)
+    if (whole := _parsed_at(text, line)) or not text.strip():
+        yield whole
+        return
+    for paragraph in re.finditer(r"(?:^[^\n]*\S[^\n]*(?:\n|$))+", text, re.MULTILINE):
+        yield _parsed_at(textwrap.dedent(paragraph[0]), _line_at(text, paragraph.start(), line))
 
 
 def docstring_of(node: ast.Module | ast.ClassDef | FunctionNode) -> tuple[str, int]:

@@ -243,6 +243,32 @@ def test_calls_in_main_come_before_those_in_functions_docstrings_and_methods():
     assert inputs(text) == [("call", "torch.randn(3)")]
 
 
+@pytest.mark.parametrize(
+    ("docstring", "expected"),
+    [
+        (
+            "A net.\n\n    Example:\n        net = Net(3)\n        net(torch.randn(3))\n\n    More of it.\n    ",
+            "Net(3)",
+        ),
+        ("Used so::\n\n        net = Net(3)\n        net(torch.randn(3))\n    ", "Net(3)"),
+        ("\n    .. code-block:: python\n\n        net = Net(3)\n        net(torch.randn(3))\n    ", "Net(3)"),
+        ("\n    Usage:\n        One makes one and calls it.\n\n        Net(3)(torch.randn(3))\n    ", "Net(3)"),
+        ("\n    Examples:\n        >>> Net(3)(torch.randn(3))\n    ", "Net(3)"),
+        ("\n    Args:\n        dim (Net): which Net(3) is told\n    ", ""),
+    ],
+    ids=["heading", "literal block", "directive", "beside prose", "prompt", "arguments"],
+)
+def test_examples_in_docstrings_are_code_where_they_are_set_apart(docstring, expected):
+    text = (
+        f'class Net(nn.Module):\n    """{docstring}"""\n'
+        "    def __init__(self, dim): ...\n    def forward(self, x): return x\n"
+    )
+    assert constructs(text) == ([("call", expected)] if expected else [])
+    assert inputs(text) == ([("call", "torch.randn(3)")] if expected else [])
+    lines = [each.location.span.line for target in found(text).targets for each in target.constructs]
+    assert all("Net(3)" in (HEAD + text).split("\n")[line - 1] for line in lines)
+
+
 def test_local_names_are_replaced_by_what_was_assigned_to_them():
     text = (
         NET
