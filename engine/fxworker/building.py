@@ -396,7 +396,7 @@ def _by_methods(
     """
     for name in methods_making(cls):
         callee, making = f"{target.callee}.{name}", partial(attempt, real=False)
-        search = Search(callee, getattr(cls, name), scope, making, settings=settings_of(loaded))
+        search = Search(callee, getattr(cls, name), scope, making, kind=cls, settings=settings_of(loaded))
         made = search.run() if otherwise is None else search.run(seconds=_SECONDS_OF_OTHERS)
         if made is not None and (otherwise is None or not _stands_in(made[0])):
             return made

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
+from fxworker.choices import required_parameters
 from fxworker.command_lines import no_required_arguments
 from fxworker.conventions import is_configuration
 from fxworker.executing import compiled, with_flags
@@ -20,7 +21,7 @@ from fxworker.loading import Loaded
 from fxworker.settings import Settings
 from fxworker.slicing import slice_of
 
-_MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")
+_MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_|(\w+_)?model(_|$)")
 _EXECUTED: Final = "configurations"
 """What the configurations of a file are kept as that were executed for a search."""
 
@@ -32,12 +33,16 @@ _MOST: Final = 2
 
 
 def methods_making(cls: Any) -> list[str]:
-    """Return the names of the class's own methods that make an instance, other than with trained weights."""
-    return [
+    """Return the names of the class's own methods that make an instance, other than with trained weights.
+
+    First come those that are meant for others, and want little for it.
+    """
+    found = [
         name
         for name, value in vars(cls).items()
         if isinstance(value, classmethod | staticmethod) and _MAKING.match(name) and "pretrained" not in name
-    ][:_MOST]
+    ]
+    return sorted(found, key=lambda name: (name[:1] == "_", len(required_parameters(getattr(cls, name)))))[:_MOST]
 
 
 def functions_making(name: str, loaded: Loaded) -> list[str]:

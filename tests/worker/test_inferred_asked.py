@@ -12,6 +12,7 @@ from torch import nn
 from fxworker.arguments import Search
 from fxworker.building import attempt
 from fxworker.variations import of_length_within
+from tests.worker.harness import of
 
 
 class Resolution(nn.Module):
@@ -273,3 +274,37 @@ def test_what_takes_any_number_of_things_is_given_some(cls, expression):
     search = Search(cls.__name__, cls, {"torch": torch, **globals()}, partial(attempt, real=False))
     assert (search.run() or ("",))[0] == expression
     assert search.trials == 1
+
+
+MADE = """
+from torch import nn
+
+class Coder(nn.Module):
+    def __init__(self, encoder, quantizer, rate):
+        super().__init__()
+        self.encoder, self.quantizer = encoder, quantizer
+        self.frames = rate // quantizer.hop
+
+    def forward(self, x):
+        return self.quantizer(self.encoder(x))
+
+    @staticmethod
+    def _base_model(width, hop):
+        quantizer = nn.Linear(width, 4)
+        quantizer.hop = hop
+        return Coder(nn.Conv1d(1, 8, 4), quantizer, 16000)
+
+    @staticmethod
+    def coder_model_16khz(width: int = 21):
+        return Coder._base_model(width, 320)
+
+    @classmethod
+    def model_kinds(cls):
+        return ["coder_model_16khz"]
+"""
+
+
+def test_a_method_that_makes_a_model_is_preferred_to_what_stands_in_for_its_parts(worker, model):
+    found = of(worker.trace(model(MADE)), "Coder")
+    assert found.construct.expression == "Coder.coder_model_16khz()"
+    assert (found.status, found.problems) == ("complete", ())
