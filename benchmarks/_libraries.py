@@ -44,6 +44,7 @@ from fxworker.importing import importing
 from fxworker.loading import Loaded, calls_of
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
+from fxworker.readings import note_below
 from fxworker.readying import made_ready
 from fxworker.slicing import slice_of
 from fxworker.wire import Construct, TraceTarget, Whole
@@ -107,6 +108,7 @@ class Case:
         """
         idle_initialisation()
         go_offline()
+        note_below([_folder_of(self.library)])
         torch.manual_seed(0)
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -292,10 +294,15 @@ def _classes_of(package: str) -> list[Case]:
 
 def _calls_in(package: str) -> Calls:
     """Return what the files of a package, or of the one around it, say about each other's classes."""
-    path = Path(str(sys.modules[package.partition(".")[0]].__file__))
-    calls = Calls(str(path.parent) if path.name == "__init__.py" else "")
+    calls = Calls(_folder_of(package))
     calls.look()
     return calls
+
+
+def _folder_of(package: str) -> str:
+    """Return the folder of a package, or of the one around it, which is the project that is open; "" for a module."""
+    path = Path(str(sys.modules[package.partition(".")[0]].__file__))
+    return str(path.parent) if path.name == "__init__.py" else ""
 
 
 def _around(target: TraceTarget, index: ModelIndex, loaded: Loaded) -> Iterator[Whole]:

@@ -1,6 +1,7 @@
 """Inputs whose values matter: what goes wrong on real data is mended as what goes wrong without."""
 
 import time
+import warnings
 from typing import ClassVar
 
 import pytest
@@ -645,3 +646,41 @@ def test_rows_are_picked_that_a_table_has():
     found = infer_inputs(root)
     assert found.usable, found.failures
     assert found.recipes["diffusion_step"].high <= 50
+
+
+class Checked(nn.Module):
+    """Looks at what it is given, and is too large to be run on real data."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3)
+        self.fc = nn.Linear(1 << 14, 1 << 14)
+
+    def forward(self, x):
+        x = x.repeat(1, 3, 2, 2)
+        if x.min() < -1024 or x.max() > 1024:
+            warnings.warn(f"these are no densities: {x.min():.1f}", stacklevel=2)
+        return self.fc(self.conv(x).mean((2, 3)).repeat(1, 1 << 11))
+
+
+def test_what_is_refused_whatever_data_say_is_mended():
+    with torch.device("meta"):
+        inferred = infer_inputs(Checked())
+    assert inferred.complete
+    assert inferred.args[0].shape[1] == 1
+
+
+class Refusing(Checked):
+    """Refuses by itself what only data can tell."""
+
+    def forward(self, x):
+        if not (x > -1024).all():
+            raise ValueError("these are no densities")
+        return self.fc(self.conv(x).mean((2, 3)).repeat(1, 1 << 11))
+
+
+def test_what_code_refuses_by_what_data_say_is_not():
+    with torch.device("meta"):
+        inferred = infer_inputs(Refusing())
+    assert inferred.complete
+    assert not inferred.failures

@@ -69,6 +69,9 @@ _SELECTING = frozenset({
 })  # fmt: skip
 """What takes numbers of parts, and says only on real data that they are to be whole ones."""
 
+_ASKED = frozenset({Tensor.__bool__, torch.equal, Tensor.equal, torch.allclose, Tensor.allclose})
+"""What says of tensors whether something holds, which only data can tell."""
+
 _WEIGHED = frozenset({torch.conv1d, torch.conv2d, torch.conv3d, F.conv1d, F.conv2d, F.conv3d, F.linear})
 """What sums for each element of its result as many products as the second argument has weights for it."""
 
@@ -180,9 +183,16 @@ class _Probe(ShapesOnly):
     """Runs for shapes and keeps account of which parameters each tensor was computed from."""
 
     def __init__(
-        self, module: nn.Module | None, recipes: Mapping[str, Recipe], values: Mapping[str, Any], *, real: bool
+        self,
+        module: nn.Module | None,
+        recipes: Mapping[str, Recipe],
+        values: Mapping[str, Any],
+        *,
+        real: bool,
+        answer: bool | None,
     ) -> None:
         super().__init__(module, *((REAL_LIMIT,) if real else ()))
+        self._answer = answer
         self.elements = 0
         self.largest = 0
         self.products = 0
@@ -204,22 +214,10 @@ class _Probe(ShapesOnly):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if self._answer is not None and func in _ASKED and any(map(_is_without_data, args)):
+            return self._answer
         try:
-            if func in _EMBEDDING and len(args) > 1:
-                self.looks_up |= not self.indices.are_given(args[1])
-                self.indices.look_up(args[0], args[1])
-                if self.rounded is None and self.indices.are_rounded(args[0]):
-                    self.rounded = self.accounts.operation(func, args, kwargs)
-            elif func in SPATIAL and len(args) > 1:
-                _check_weight(func, args[1])
-                if func in TRANSPOSED:
-                    _check_transposed(*args, **kwargs)
-            elif func in _SELECTING:
-                _check_index(func, args, kwargs)
-            elif func is Tensor.__getitem__:
-                self.indices.pick(*args)
-            elif func is Tensor.__setitem__:
-                self._check_put(*args)
+            self._check(func, args, kwargs)
             result = super().__torch_function__(func, types, args, kwargs)
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
             self.accounts.note_failure(error, func, args, kwargs)
@@ -231,6 +229,24 @@ class _Probe(ShapesOnly):
         self.accounts.note_result(result, args, kwargs)
         self.indices.note_result(func, args, result)
         return result
+
+    def _check(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raise what a call raises on real data, and not without."""
+        if func in _EMBEDDING and len(args) > 1:
+            self.looks_up |= not self.indices.are_given(args[1])
+            self.indices.look_up(args[0], args[1])
+            if self.rounded is None and self.indices.are_rounded(args[0]):
+                self.rounded = self.accounts.operation(func, args, kwargs)
+        elif func in SPATIAL and len(args) > 1:
+            _check_weight(func, args[1])
+            if func in TRANSPOSED:
+                _check_transposed(*args, **kwargs)
+        elif func in _SELECTING:
+            _check_index(func, args, kwargs)
+        elif func is Tensor.__getitem__:
+            self.indices.pick(*args)
+        elif func is Tensor.__setitem__:
+            self._check_put(*args)
 
     def _check_put(self, whole: Tensor, index: Any, value: Any) -> None:
         """Raise what numbers raise on real data that are put at places in a list, and not without.
@@ -283,6 +299,10 @@ def _check_index(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappin
         raise RuntimeError(f"{func.__name__}(): Expected dtype int32 or int64 for index")
     if index.dim() > 1 and func.__name__ == "index_select":
         raise IndexError("index_select(): Index is supposed to be a vector")
+
+
+def _is_without_data(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_meta
 
 
 def _check_weight(func: Callable[..., Any], weight: Any) -> None:
@@ -355,6 +375,7 @@ def probe(
     *,
     real: bool = False,
     compiling: bool = False,
+    answer: bool | None = None,
 ) -> Outcome:
     """Run ``root`` once on what the recipes make.
 
@@ -365,6 +386,8 @@ def probe(
         limit: The processor time of this process at which the trial is broken off.
         real: Whether the inputs have values, so that code can read those that are small.
         compiling: Whether it is told that it is being compiled, so that it looks at no data where it need not.
+        answer: What code is told that asks whether tensors are true, or alike, where only data could tell; None where
+            the trial ends there.
     """
     module = root if isinstance(root, nn.Module) else None
     device, generator = (_CPU, torch.Generator().manual_seed(0)) if real else (_META, None)
@@ -372,7 +395,7 @@ def probe(
         values = {name: recipe.make(device, generator) for name, recipe in recipes.items()}
     except Exception as error:  # noqa: BLE001 - too large even without data, or a class that takes something else.
         return Outcome(0, error=error)
-    mode = _Probe(module, recipes, values, real=real)
+    mode = _Probe(module, recipes, values, real=real, answer=answer)
     for name, value in values.items():
         mode.accounts.mark_input(value, (name,))
     args, kwargs = call_arguments(values, positional)

@@ -330,13 +330,28 @@ class _Search:
             return run_for_values(self.root, recipes, positional, outcome, draws=draws, smaller=smaller)
         if outcome.rounded is not None:
             return replace(outcome, error=IndexError("index out of range in self"), operation=outcome.rounded)
-        if outcome.error is None or not are_small(recipes):
+        if outcome.error is None:
             return None
+        if not are_small(recipes):
+            return self._either_way(recipes, limit)
         found = probe(self.root, recipes, positional, limit, real=True)
         if found.accepted and found.error is not None:
             # What looks at what is computed, to spare work, goes on without a look when it is compiled.
             found = probe(self.root, recipes, positional, limit, real=True, compiling=True)
+        if found.accepted and found.error is not None:
+            return self._either_way(recipes, limit)
         return None if found.accepted else found
+
+    def _either_way(self, recipes: dict[str, Recipe], limit: float) -> Outcome | None:
+        """Return how a run ends that goes on where only data could tell how; None where one ends well, or nobody knows.
+
+        What a function of torch refuses is refused for what it is given; where the code itself raises, data may tell.
+        """
+        positional = self._positional(recipes)
+        ends = [probe(self.root, recipes, positional, limit, answer=each) for each in (False, True)]
+        refused = [each for each in ends if not each.accepted and each.operation is not None]
+        is_certain = all(each.error is not None and (each.accepted or each in refused) for each in ends)
+        return refused[0] if refused and is_certain and len({each.complaint for each in refused}) == 1 else None
 
     def _smaller(self, recipes: dict[str, Recipe], outcome: Outcome) -> Iterator[Mapping[str, Recipe]]:
         """Yield inputs with smaller pictures that fit too, as far as that can be told without data."""
