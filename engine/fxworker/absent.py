@@ -38,7 +38,7 @@ from fxworker.choices import parameters_of
 from fxworker.guarded import is_prepared
 from fxworker.having import is_assigned, is_assigned_later
 from fxworker.keeping import AbsentBeside, kept
-from fxworker.namesakes import HandingOn, handed_on, layer_in, namesake
+from fxworker.namesakes import HandingOn, handed_on, layer_in, namesake, shipped
 from fxworker.parts import Part, PartNumber, part, unless_asserted
 from fxworker.records import (
     CALLED,
@@ -296,6 +296,8 @@ class _Absent:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if (made := contained(self.__dict__["_path"], args, kwargs)) is not None:
             return made
+        if (file := shipped(self.__dict__["_path"], args)) is not None:
+            return file
         if not ABSENCES.permissive:
             if not is_constructing(sys._getframe(1)):
                 known = namesake(self.__dict__["_path"].rpartition(".")[2])

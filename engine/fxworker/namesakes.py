@@ -3,14 +3,16 @@
 `FusedLayerNorm` is a layer norm, whoever has written it, a `DropPath` drops nothing where nothing is trained,
 `to_2tuple(7)` is `(7, 7)`, `ifnone(None, 7)` is 7, and `noop(x)` is `x`. A `Sequential` that is not torch's leaves out
 what is None: for that it was written. What a module hands on that imports everything for all others is known by its
-usual name: `nn`, `np`, `Optional`. Nothing else is concluded from names.
+usual name: `nn`, `np`, `Optional`. Files that packages ship are there, though `pkg_resources`, which newer environments
+do not have, is asked for them. Nothing else is concluded from names.
 """
 
+import importlib.resources
 import pkgutil
 import re
 import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -50,6 +52,34 @@ _USUAL: Final = {
 """What is imported by almost every file of models, by the name that it usually has there."""
 
 _NAMED_TUPLES: Final = {"single": 1, "pair": 2, "to_pair": 2, "triple": 3, "quadruple": 4}
+
+
+_SHIPPED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "pkg_resources.resource_filename": str,
+    "pkg_resources.resource_stream": lambda file: file.open("rb"),
+    "pkg_resources.resource_string": lambda file: file.read_bytes(),
+    "pkg_resources.resource_exists": lambda file: file.is_file() or file.is_dir(),
+}
+"""What functions that may be absent give of a file that a package ships."""
+
+
+def shipped(path: str, args: tuple[Any, ...]) -> Any:
+    """Return what a function gives of a file that a package ships, None where it does nothing of the kind.
+
+    Args:
+        path: The function's full name.
+        args: The package and the file's name in it.
+
+    Raises:
+        OSError: There is no such file.
+        ImportError: There is no such package.
+    """
+    give = _SHIPPED.get(path)
+    match args:
+        case (str(package), str(name)) if give is not None:
+            return give(importlib.resources.files(package).joinpath(*name.split("/")))
+        case _:
+            return None
 
 
 def namesake(name: str) -> Callable[..., Any] | None:

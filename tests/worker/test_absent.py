@@ -1416,3 +1416,21 @@ def test_the_last_of_several_kinds_is_that_of_something_absent(tmp_path):
     assert attempt(partial(module.Net, "cart")).kind == "discrete"
     with pytest.raises(NotImplementedError):
         module.kind_of(4)
+
+
+def test_files_that_a_package_ships_are_there_though_what_gives_them_is_not(tmp_path):
+    (tmp_path / "tables" / "data").mkdir(parents=True)
+    (tmp_path / "tables" / "data" / "widths.txt").write_text("64")
+    (tmp_path / "tables" / "__init__.py").write_text("")
+    module, _ = imported(
+        tmp_path,
+        "from pkg_resources import resource_exists, resource_filename, resource_stream, resource_string\n"
+        "NAME = resource_filename('tables', 'data/widths.txt')\n"
+        "def width():\n"
+        "    with resource_stream('tables.data', 'widths.txt') as stream:\n"
+        "        return int(stream.read())\n"
+        "THERE = [resource_exists('tables', each) for each in ('data/widths.txt', 'data/none.txt')]\n"
+        "TEXT = resource_string('tables', 'data/widths.txt')\n",
+    )
+    assert (module.width(), module.THERE, module.TEXT) == (64, [True, False], b"64")
+    assert module.NAME == str(tmp_path / "tables" / "data" / "widths.txt")
