@@ -1433,4 +1433,4 @@ def test_files_that_a_package_ships_are_there_though_what_gives_them_is_not(tmp_
         "TEXT = resource_string('tables', 'data/widths.txt')\n",
     )
     assert (module.width(), module.THERE, module.TEXT) == (64, [True, False], b"64")
-    assert module.NAME == str(tmp_path / "tables" / "data" / "widths.txt")
+    assert str(tmp_path / "tables" / "data" / "widths.txt") == module.NAME
