@@ -665,7 +665,8 @@ class Checked(nn.Module):
 
 def test_what_is_refused_whatever_data_say_is_mended():
     with torch.device("meta"):
-        inferred = infer_inputs(Checked())
+        model = Checked()
+    inferred = infer_inputs(model)
     assert inferred.complete
     assert inferred.args[0].shape[1] == 1
 
@@ -681,6 +682,30 @@ class Refusing(Checked):
 
 def test_what_code_refuses_by_what_data_say_is_not():
     with torch.device("meta"):
-        inferred = infer_inputs(Refusing())
+        model = Refusing()
+    inferred = infer_inputs(model)
+    assert inferred.complete
+    assert not inferred.failures
+
+
+class Hidden(nn.Module):
+    """Has a part that nobody gets at, as its class has something else by that name."""
+
+    bias: nn.Embedding | None = None
+
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Embedding(7, 1)
+        self.users = nn.Embedding(7, 4)
+
+    def forward(self, user, item):
+        score = (self.users(user) * self.users(item)).sum(-1)
+        return score if self.bias is None else score + self.bias(user)
+
+
+def test_a_part_that_a_class_hides_is_no_part_of_a_run():
+    with torch.device("meta"):
+        model = Hidden()
+    inferred = infer_inputs(model)
     assert inferred.complete
     assert not inferred.failures

@@ -154,7 +154,7 @@ def _run(
         state |= {
             name: torch.ones_like(tensor, device=_CPU) if _OF_SPREAD.search(name) else _drawn(tensor, generator)
             for name, tensor in itertools.chain(root.named_parameters(), root.named_buffers())
-            if tensor.is_meta
+            if tensor.is_meta and _is_reached(root, name)
         }
         for part in parts:
             vars(part).update(_with_data(part, generator))
@@ -168,6 +168,14 @@ def _run(
             found = _followed(root, failure, run, outcome)
             return None if found.accepted else found
     raise OutOfTime
+
+
+def _is_reached(root: nn.Module, path: str) -> bool:
+    """Whether code gets at a tensor by its path: what a class has by a part's name itself hides the part."""
+    owner: Any = root
+    for name in path.split("."):
+        owner = getattr(owner, name, None)
+    return owner is not None
 
 
 def _drawn_times(draws: int, recipes: Mapping[str, Recipe], generator: torch.Generator) -> Iterator[Mapping[str, Any]]:
