@@ -349,6 +349,10 @@ class Tracer(ModuleCalls):
             running_tracer.reset(token)
         return self.graph
 
+    def _name_of(self, root: nn.Module) -> str:
+        """Return what a root is called, which its class may say as it likes."""
+        return root._get_name()
+
     def _enter_root(self, root: nn.Module | Callable[..., Any]) -> Any:
         """Make `root` the root, start an empty graph, and return the function to trace."""
         self.graph = Graph(tracer_cls=type(self))
@@ -357,7 +361,7 @@ class Tracer(ModuleCalls):
             _recompile_lazy_module(root)
             assert hasattr(type(root), self.traced_func_name), _why_not_traced(root, self.traced_func_name)
             function: Any = getattr(type(root), self.traced_func_name)
-            self.root_module_name = root._get_name()
+            self.root_module_name = self._name_of(root)
             known = self._survey(root)
             self.submodule_paths, self.tensor_attrs = known.paths, known.constants
             self._hierarchy = Hierarchy(root, known)

@@ -773,3 +773,21 @@ def test_a_parameter_may_have_the_name_of_the_class_of_devices():
         return torch.linspace(0.0, 1.0, steps, device=device) * 2
 
     captured(schedule, 4, torch.device("cpu"))
+
+
+class Named(nn.Module):
+    """Has a method of its own by a name of torch's."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+
+    def _get_name(self, metric):
+        return f"named {metric}"
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+def test_what_a_class_is_called_by_is_no_matter_of_its_forward():
+    assert targets(captured(Named(), X)) == ["x", "fc", "output"]

@@ -1,5 +1,6 @@
 """Inputs of other kinds: adjacency, sparse matrices, lists of words, and pictures of features in several levels."""
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
@@ -466,3 +467,55 @@ def test_what_a_forward_goes_over_as_pictures_is_a_list_of_them_with_what_goes_b
     assert [each.shape for each in positions] == [each.shape for each in sources]
     assert {each.dtype for each in masks} == {torch.bool}
     assert not inferred.failures
+
+
+class Deepest(nn.Module):
+    """Goes over what encoders give, the deepest first."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Conv2d(each, 8, 1) for each in (32, 16, 4))
+
+    def forward(self, features):
+        features = features[::-1]
+        return sum(block(each).mean((2, 3)) for block, each in zip(self.blocks, features, strict=False))
+
+
+class Looping(Deepest):
+    def forward(self, features):
+        total = 0.0
+        for block, each in zip(self.blocks, reversed(list(features)), strict=False):
+            total = total + block(each).mean((2, 3))
+        return total
+
+
+@pytest.mark.parametrize("model", [Deepest(), Looping()])
+def test_a_list_that_is_turned_has_what_layers_take_in_its_own_order(model):
+    (features,) = fed(model).args
+    assert [each.shape[1] for each in features] == [4, 16, 32]
+
+
+class Skipping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(4, 4, 3, padding=1)
+
+    def forward(self, x, skips):
+        for skip in skips[::-1]:
+            x = self.conv(x) + skip
+        return x
+
+
+class Inverse(nn.Module):
+    def forward(self, coefficients):
+        low, high = coefficients
+        for each in high[::-1]:
+            low = low + each.mean()
+        return low
+
+
+def test_what_is_turned_is_a_list():
+    x, skips = fed(Skipping()).args
+    assert [each.shape for each in skips] == [x.shape] * 3
+    ((_, high),) = fed(Inverse()).args
+    assert isinstance(high, list)

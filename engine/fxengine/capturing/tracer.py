@@ -81,6 +81,10 @@ class CaptureTracer(Tracer):
         self._attributes = {id(each): name for each, name in self.tensor_attrs.items() if isinstance(each, Tensor)}
         return function
 
+    def _name_of(self, root: nn.Module) -> str:
+        # What the class itself says may be wrong, which is no matter of what its forward does.
+        return type(root).__name__
+
     def know(self, tensors: Mapping[int, tuple[Tensor, str]]) -> None:
         """Take tensors for the model's own that lie outside of its modules; by identity, with their names."""
         for identity, (_, name) in tensors.items():

@@ -30,6 +30,7 @@ from fxengine.inputs.symbols import (
     Part,
     Raised,
     Scope,
+    Turned,
     compared,
     first_of,
     inherited,
@@ -40,6 +41,7 @@ from fxengine.inputs.symbols import (
     rounds,
     still,
     truth,
+    turned,
     variable,
 )
 from fxengine.source import is_user_file
@@ -411,6 +413,9 @@ class _Body:
                 return self.scope[name] if name in self.scope else variable(self.function, name)
             case ast.Attribute(value=base, attr=name):
                 return self._attribute(self.value(base), name)
+            case ast.Subscript(value=base, slice=ast.Slice(lower=None, upper=None, step=ast.UnaryOp(op=ast.USub()))):
+                whole = self.value(base)
+                return turned(whole) if isinstance(whole, Given | Turned) else UNKNOWN
             case ast.Subscript(value=base, slice=index):
                 return self._item(self.value(base), self.value(index))
             case ast.Slice(lower=lower, upper=upper):

@@ -59,6 +59,10 @@ _LAYER: Final = "torch.nn.Linear(8, 8)"
 _FIRST: Final = "(lambda first, *_others, **_named: first)"
 """What is given for a function: what returns its argument, and the first of several."""
 
+_OF_PICTURES: Final = 4
+_SEVERAL: Final = 3
+"""How many dimensions pictures have, and how many there are in a list of which nobody knows how long it is."""
+
 _MISCOUNTED: Final = re.compile(r"^\w+\(\) takes \d+ positional arguments? but \d+ were given")
 """What torch says when it is given tensors where it wants numbers."""
 
@@ -130,6 +134,8 @@ class _Scene:
                 yield from self._handed_on(arguments)
                 yield from self._mistaken(node)
                 yield from self._given_for_tensor(node)
+            case ast.Subscript(value=base) if "step must be" in str(self.error):
+                yield from self._turned(base)
             case ast.Subscript(value=base, slice=index):
                 yield from self._indexed(base, index)
             case ast.Compare(left=key, ops=[ast.In() | ast.NotIn()], comparators=[whole]):
@@ -305,6 +311,20 @@ class _Scene:
         given = self.frame.recipe(place) if place is not None else None
         if isinstance(name, str) and place is not None and isinstance(given, Structure):
             yield from self._keyed(place, given, ())
+
+    def _turned(self, base: ast.expr) -> Iterator[Change]:
+        """``skips[::-1]`` is the other order of a list: tensors have none such."""
+        place = self.frame.place(self.frame.value(base))
+        whole = self.frame.recipe(place) if place is not None else None
+        if place is None or not isinstance(whole, TensorRecipe):
+            return
+        yield self.moves.put(place, Listing((whole,) * _SEVERAL), self.cost + 0.1)
+        if len(whole.shape) == _OF_PICTURES:
+            smaller = tuple(
+                whole.with_shape((*whole.shape[:2], *(max(1, side >> level) for side in whole.shape[2:])))
+                for level in range(_SEVERAL)
+            )
+            yield self.moves.put(place, Listing(smaller), self.cost + 0.2)
 
     def _indexed(self, base: ast.expr, index: ast.expr) -> Iterator[Change]:
         """A key is missing, or an index lies beyond the end."""

@@ -31,6 +31,7 @@ __all__ = [
     "Part",
     "Raised",
     "Scope",
+    "Turned",
     "compared",
     "first_of",
     "inherited",
@@ -41,6 +42,7 @@ __all__ = [
     "rounds",
     "still",
     "truth",
+    "turned",
     "variable",
 ]
 
@@ -101,6 +103,13 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Turned:
+    """The items of an argument, the last of them first."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Absent:
     """The default None of a parameter that was not passed."""
 
@@ -156,6 +165,8 @@ def of_python(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return args[0]
     if function is enumerate and args:
         return _Rows((range(MOST_ROUNDS), args[0]))
+    if function in {reversed, list, tuple} and args and isinstance(args[0], Given | Turned):
+        return turned(args[0]) if function is reversed else args[0]
     if function is zip:
         return _Rows(tuple(args))
     if function is isinstance and len(args) == 2 and isinstance(args[0], Given):
@@ -164,6 +175,11 @@ def of_python(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if function in _ON_PLAIN:
         return _tried(function, [None if isinstance(each, Absent) else each for each in args], kwargs)
     return args[0] if args and getattr(function, "__name__", "") in KEEPS_SHAPE else UNKNOWN
+
+
+def turned(items: Given | Turned) -> Given | Turned:
+    """Return what stands for the items of an argument in the other order."""
+    return Turned(items.name) if isinstance(items, Given) else Given(items.name)
 
 
 def rounds(items: Any) -> Iterator[Any]:
@@ -179,7 +195,7 @@ def _modules_beside(items: Any) -> int:
         return 0
     columns = [column for each in items.columns for column in (each.columns if isinstance(each, _Rows) else (each,))]
     counts = [len(each) for each in columns if isinstance(each, nn.ModuleList | nn.Sequential)]
-    return min(counts, default=0) if any(isinstance(each, Given) for each in columns) else 0
+    return min(counts, default=0) if any(isinstance(each, Given | Turned) for each in columns) else 0
 
 
 def first_of(items: Any) -> Any:
@@ -193,6 +209,8 @@ def _nth_of(items: Any, index: int) -> Any:
         return tuple([_nth_of(column, index) for column in items.columns])
     if isinstance(items, nn.ModuleList | nn.Sequential | list | tuple | range) and len(items):
         return next(itertools.islice(items, index % len(items), None))  # Not by its key: modules may have names.
+    if isinstance(items, Turned):
+        return Part(items.name, -1 - index)
     return Part(items.name, index) if isinstance(items, Given) else UNKNOWN
 
 
