@@ -48,7 +48,8 @@ _CONFIGURING: Final = frozenset({"mapping", "namespace"})
 _TENSORS: Final = "[torch.ones(64, 64), torch.ones(64, 64)]"
 """What is a list of tensors."""
 _SMALL: Final = "64"
-"""What is little enough of anything."""
+_LEAST: Final = 8
+"""What is little enough of most, and the least of a size that works."""
 
 
 class Together(Changing):
@@ -137,12 +138,20 @@ class Together(Changing):
             yield _TOGETHER, changed
 
     def _smaller(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield the choice with small numbers for what is large by default: it takes too long to make as much."""
-        changed = dict(choice)
+        """Yield the choice with small numbers for what is large by default, or for all: it takes too long as it is."""
+        changed: dict[str, Value] = dict(choice)
         for name in self._proposals.optional(choice, ""):
             default = self._proposals.slot(choice, name).default
             if type(default) is int and default > int(_SMALL) and name not in choice:
                 changed[name] = _SMALL
+        if changed != choice:
+            yield 0.0, changed
+            return
+        for path, each in choice.items():
+            number = literal(each) if path and isinstance(each, str) else None
+            if type(number) is int and number > _LEAST:
+                # What is larger than sizes mostly are stays larger than they.
+                changed[path] = str(_LEAST if number <= int(_SMALL) else 2 * _LEAST)
         if changed != choice:
             yield 0.0, changed
 

@@ -718,3 +718,22 @@ class Net(nn.Module):
 """
     (problem,) = of(worker.trace(model(text)), "Net").problems
     assert problem.explanation == "tried `Net(width=64)`: it took too long"
+
+
+class Quadratic(nn.Module):
+    """Makes a mask entry by entry."""
+
+    def __init__(self, width, sequence_length, heads):
+        super().__init__()
+        self.mask = torch.ones(sequence_length**2)
+        for at in range(sequence_length**2 * 200):
+            self.mask[at % len(self.mask)] = float(at)
+        self.fc = nn.Linear(width, width // heads)
+
+
+def test_what_takes_too_long_with_usual_numbers_is_made_with_small_ones():
+    search = Search("Quadratic", Quadratic, {"torch": torch, "Quadratic": Quadratic}, partial(attempt, real=False))
+    found = search.run()
+    assert found is not None
+    assert found[0] == "Quadratic(width=8, sequence_length=8, heads=4)"
+    assert search.trials == 2
