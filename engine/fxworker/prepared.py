@@ -17,6 +17,7 @@ from fxworker.building import Built, build
 from fxworker.executed import watched
 from fxworker.executing import with_flags
 from fxworker.loading import Document, Hint, Loaded, kept, load
+from fxworker.readying import ready_as_before
 from fxworker.slicing import Slice
 from fxworker.subjects import Subject
 from fxworker.wire import TraceRequest, TraceTarget
@@ -137,7 +138,7 @@ def prepare(request: TraceRequest, document: Document, names: frozenset[str]) ->
                 found = build(target, loaded, way, lambda: False)
                 if not isinstance(found, Built):
                     return None
-                built[target.qualname] = target, Subject.of(found)
+                built[target.qualname] = target, Subject.of(ready_as_before(target, loaded, found, way) or found)
         codes = _all_codes(document, loaded.slice)
         ran = frozenset(id(each) for each in codes if has_run(each))
     functions: dict[int, list[types.FunctionType]] = {}

@@ -43,7 +43,6 @@ def made_ready(
     loaded: Loaded,
     built: Built,
     errors: Iterable[BaseException | None],
-    hint: str = "",
     on_guess: Callable[[], bool] | None = None,
 ) -> Built | None:
     """Return a model on which a method was called that sets what its forward lacked; None where there is no such.
@@ -53,7 +52,6 @@ def made_ready(
         loaded: The file's module.
         built: The model as it was built.
         errors: What its forward raised.
-        hint: How it was built before, perhaps made ready.
         on_guess: Is told before arguments of a method are searched for, and may forbid it by returning False.
     """
     construct, root = built.construct, built.root
@@ -65,10 +63,9 @@ def made_ready(
         return None
     for name, method in methods:
         called = f"{_made(construct.expression)}.{method}"
-        is_known = hint.startswith(f"[{called}(")
-        fed = "" if is_known else _feeding(called, method, root)
-        ways = [hint] if is_known else [fed] if fed else [_calling(called, getattr(root, method), target, loaded)]
-        ready = built_as(ways[0], target, loaded, real=bool(fed)) if ways[0] else None
+        fed = _feeding(called, method, root)
+        expression = fed or _calling(called, getattr(root, method), target, loaded)
+        ready = built_as(expression, target, loaded, real=bool(fed)) if expression else None
         if ready is not None and not _is_unset(ready.root, name):
             return ready
     return None

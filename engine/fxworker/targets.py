@@ -249,7 +249,7 @@ class Targets:
         if built.construct.source != "call":
             found = shown_by_heir(target, self.loaded, built.root, errors, may_guess)
         if found is None and not self._is_in_vain(target):
-            found = made_ready(target, self.loaded, built, errors, self._hint(target).construct, may_guess)
+            found = made_ready(target, self.loaded, built, errors, may_guess)
         return Subject.of(found) if found is not None else None
 
     def _is_in_vain(self, target: TraceTarget) -> bool:
@@ -449,9 +449,7 @@ class Targets:
             return (_made_up(part.construct) if built.is_made_up else ""), part.inputs
         stopped = fed.in_vain.stopped if fed.in_vain is not None else None
         may_guess = partial(self._may_guess, target, built.construct)
-        ready = made_ready(
-            target, self.loaded, built, [stopped.error] if stopped is not None else (), on_guess=may_guess
-        )
+        ready = made_ready(target, self.loaded, built, [stopped.error] if stopped is not None else (), may_guess)
         if ready is not None:
             found = infer_inputs(ready.root, budget_s=self.fitting_s)
             return (_made_up(ready.construct), found.expression) if found.complete else None

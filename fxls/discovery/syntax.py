@@ -19,7 +19,6 @@ _Read = TypeVar("_Read", ast.Module, None)
 
 _FENCE: Final = re.compile(r"^[ \t]*```(?:py|python|pycon)?[ \t]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 
-
 _MARGIN: Final = re.compile(r"\n([ \t]*)(?=\S|\Z)")
 _HEADED: Final = re.compile(
     r"^(?P<margin>[ \t]*)"
@@ -125,11 +124,12 @@ def example_code(docstring: str, first_line: int) -> Iterator[list[ast.stmt]]:
     if "```" in docstring:
         for match in _FENCE.finditer(docstring):
             yield _parsed_at(textwrap.dedent(match.group(1)), _line_at(docstring, match.start(1), first_line))
-    margin = min((len(each[1]) for each in _MARGIN.finditer(docstring)), default=0)
-    docstring = " " * margin + docstring  # As the quotes stand before its first line.
-    for match in _HEADED.finditer(docstring) if "(" in docstring else ():
-        if ">>>" not in match["block"] and "```" not in match["block"]:
-            yield from _indented(match["block"], _line_at(docstring, match.start("block"), first_line))
+    if "(" in docstring and ":" in docstring:
+        margin = min((len(each[1]) for each in _MARGIN.finditer(docstring)), default=0)
+        docstring = " " * margin + docstring  # As the quotes stand before its first line.
+        for match in _HEADED.finditer(docstring):
+            if ">>>" not in match["block"] and "```" not in match["block"]:
+                yield from _indented(match["block"], _line_at(docstring, match.start("block"), first_line))
 
 
 def _line_at(docstring: str, place: int, first_line: int) -> int:
@@ -139,7 +139,7 @@ def _line_at(docstring: str, place: int, first_line: int) -> int:
 def _indented(block: str, line: int) -> Iterator[list[ast.stmt]]:
     """Yield the statements of an indented block, or of its paragraphs that are code where not all of it is."""
     text = textwrap.dedent(block)
-    if (whole := _parsed_at(text, line)) or not text.strip():
+    if whole := _parsed_at(text, line):
         yield whole
         return
     for paragraph in re.finditer(r"(?:^[^\n]*\S[^\n]*(?:\n|$))+", text, re.MULTILINE):

@@ -648,6 +648,13 @@ def test_rows_are_picked_that_a_table_has():
     assert found.recipes["diffusion_step"].high <= 50
 
 
+def inferred_without_values(cls):
+    """Return the inputs that are inferred for a model without values."""
+    with torch.device("meta"):
+        model = cls()
+    return infer_inputs(model)
+
+
 class Checked(nn.Module):
     """Looks at what it is given, and is too large to be run on real data."""
 
@@ -664,9 +671,7 @@ class Checked(nn.Module):
 
 
 def test_what_is_refused_whatever_data_say_is_mended():
-    with torch.device("meta"):
-        model = Checked()
-    inferred = infer_inputs(model)
+    inferred = inferred_without_values(Checked)
     assert inferred.complete
     assert inferred.args[0].shape[1] == 1
 
@@ -681,9 +686,7 @@ class Refusing(Checked):
 
 
 def test_what_code_refuses_by_what_data_say_is_not():
-    with torch.device("meta"):
-        model = Refusing()
-    inferred = infer_inputs(model)
+    inferred = inferred_without_values(Refusing)
     assert inferred.complete
     assert not inferred.failures
 
@@ -704,8 +707,6 @@ class Hidden(nn.Module):
 
 
 def test_a_part_that_a_class_hides_is_no_part_of_a_run():
-    with torch.device("meta"):
-        model = Hidden()
-    inferred = infer_inputs(model)
+    inferred = inferred_without_values(Hidden)
     assert inferred.complete
     assert not inferred.failures

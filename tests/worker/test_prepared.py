@@ -423,3 +423,30 @@ def test_files_that_led_to_problems_are_parsed_once_and_problems_stay_the_same(o
     for number in range(3):
         edited = text + f"\n\nNUMBER = {number}\n"
         assert all_problems(own_worker.trace(path, edited)) == first
+
+
+LEARNS = """\
+import torch
+from torch import Tensor, nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.kept = nn.Linear(4, 8), torch.tensor(())
+
+    def learn(self, examples: Tensor):
+        self.kept = self.layer(examples)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cdist(self.layer(x), self.kept)
+
+
+NETS = [Net()]
+"""
+
+
+def test_a_model_is_prepared_as_ready_as_it_was(place):
+    _, prepared = ready(place, LEARNS)
+    _, subject = prepared.built["Net"]
+    assert subject.built.construct.expression == "[(model := Net()).learn(torch.randn(2, 4)), model][1]"

@@ -75,10 +75,8 @@ def summed(moves: Moves, operation: Operation) -> Iterator[Change]:
     if parts:
         yield moves.change(parts, 0.1)
         return
+    wanted = dict(kept)
     for term, tensor, places in operands:
         for axis, size in zip(term, tensor.shape, strict=True):
-            wanted = kept.get(axis) or next(
-                (dict(zip(one, other.shape, strict=True))[axis] for one, other, _ in operands if axis in one), size
-            )
-            if wanted != size:
-                yield from moves.resize(places, size, wanted)
+            if wanted.setdefault(axis, size) != size:
+                yield from moves.resize(places, size, wanted[axis])

@@ -332,15 +332,12 @@ class _Search:
             return replace(outcome, error=IndexError("index out of range in self"), operation=outcome.rounded)
         if outcome.error is None:
             return None
-        if not are_small(recipes):
-            return self._either_way(recipes, limit)
-        found = probe(self.root, recipes, positional, limit, real=True)
-        if found.accepted and found.error is not None:
-            # What looks at what is computed, to spare work, goes on without a look when it is compiled.
-            found = probe(self.root, recipes, positional, limit, real=True, compiling=True)
-        if found.accepted and found.error is not None:
-            return self._either_way(recipes, limit)
-        return None if found.accepted else found
+        # What looks at what is computed, to spare work, goes on without a look when it is compiled.
+        for compiling in (False, True) if are_small(recipes) else ():
+            found = probe(self.root, recipes, positional, limit, real=True, compiling=compiling)
+            if not found.accepted or found.error is None:
+                return None if found.accepted else found
+        return self._either_way(recipes, limit)
 
     def _either_way(self, recipes: dict[str, Recipe], limit: float) -> Outcome | None:
         """Return how a run ends that goes on where only data could tell how; None where one ends well, or nobody knows.
