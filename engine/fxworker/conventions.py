@@ -133,7 +133,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"\w+_ratio", ("2", "0.5", "4")),
         (r"pad(ding)?", ("1",)),
         (
-            r"(?!norm_|act_)\w+_(layers|blocks|stages|depths?|levels)|(\w+_)?(n|num|nb)_?(layer|block|stage|level)",
+            r"(?!norm_|act_)\w+_(layers|blocks|stages|depths?|levels)(_list)?|(\w+_)?(n|num|nb)_?(layer|block|stage|level)",
             ("2", "(2, 2)", "[2, 2, 2, 2]"),
         ),
         (r"l_?max|max_?l|(max_)?(ell|degree|order)", ("2", "1")),
@@ -141,7 +141,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"(n|num)_?heads?|heads?|nhead|h|attention_heads|num_attention_heads|kv_heads|num_kv_heads", ("4", "8", "1")),
         (r"(dim|d|size)_?(per_)?head|head_(dim|size)|dim_head|d_k|d_v", ("16", "64")),
         (
-            r"(n|num)_?(layers?|blocks?|stages?|levels?|res_?blocks?)|depths?|layers?|blocks?|N",
+            r"(n|num)_?(layers?|blocks?|stages?|levels?|res_?blocks?)(_list)?|depths?(_list)?|layers?|blocks?|N",
             ("2", "(2, 2)", "[2, 2, 2, 2]"),
         ),
         (r"(n|num)_?experts?|experts", ("4",)),

@@ -44,9 +44,12 @@ PLAIN: Final[dict[Any, tuple[str, ...]]] = {
     tuple: ("(2, 2)", "(64, 64)"),
     dict: ("{}",),
     set: ("set()",),
+    slice: ("slice(0, 64)", "slice(0, 4)"),
     type(None): ("None",),
     Tensor: TENSORS,
 }
+
+_HALVES: Final = ("slice(0, 32)", "slice(32, 64)")
 
 _OF_LANGUAGE: Final = {
     **dict.fromkeys(("AutoModel", "PreTrainedModel"), READING),
@@ -208,6 +211,8 @@ class Hints:
         if plain:
             # Texts that say nothing are told apart at least.
             items = [repr(chr(ord("a") + at)) for at in range(count)] if plain[0] == "''" else plain[:1] * count
+            # Several slices make up a whole.
+            items = [_HALVES[at % len(_HALVES)] for at in range(count)] if arguments[0] is slice else items
             yield written_tuple(items) if origin is tuple else f"[{', '.join(items)}]"
         elif inner and isinstance(arguments[0], type):
             yield Group("list", cls=arguments[0], size=count)

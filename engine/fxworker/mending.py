@@ -36,6 +36,7 @@ from fxworker.variations import (
     as_tuple,
     called,
     enlarged,
+    holds_made_up,
     nested,
     of_length,
     of_length_within,
@@ -241,6 +242,7 @@ class Mending(Completing):
         looked_up = {*complaint.kept, *([repr(complaint.lacks)] if complaint.lacks else ())}
         named = [path for path in choice if path and path == complaint.at]
         named += [path for path, each in choice.items() if isinstance(each, str) and each in looked_up]
+        named += [path for path, each in choice.items() if complaint.lacks and holds_made_up(each, complaint.lacks)]
         named += [path for word in dict.fromkeys(complaint.words) for path in places.get(word, ()) if path]
         suspects = [path for path in choice if path and complaint.got and _may_be(choice[path], complaint.got)]
         if complaint.got == "NoneType":

@@ -45,7 +45,7 @@ from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
 from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.slots import Slot, as_used, is_other, is_section, may_hold, one_for_all, parted, told_apart
-from fxworker.stock import OF_KIND, UNKNOWN, fits, giving
+from fxworker.stock import OF_KIND, UNKNOWN, fits, giving, layers_read
 from fxworker.usage import usage_of
 
 _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
@@ -128,6 +128,7 @@ class Proposals:
         found += held
         if is_section(path, slot) and isinstance(owner, Group) and owner.style == "namespace":
             found.append(_namespace(slot.use))
+        found += layers_read(slot.fields) if slot.kind == "object" else []
         found += [*(ARRAYS if slot.use.array else ()), *near, *_of_owner(choice, path, slot.name)]
         gives_plain = slot.gives in _PLAIN_KINDS or (slot.gives is None and _gives_number(slot.name))
         found += [Group("function")] if gives_plain and slot.is_called else []

@@ -1,8 +1,12 @@
 """What an argument of each kind may be where nothing more is known of it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import cache
 from typing import Final
+
+import torch
+from torch import nn
 
 from fxworker.choices import Group, Value, is_number, literal
 from fxworker.evidence import Called, Kind
@@ -46,6 +50,13 @@ _GATES: Final = {
 _HALF: Final = re.compile(r"\[\.\.\., :\d+\]")
 
 _ANY_CALL: Final = re.compile(r"type\('Module', \(torch\.nn\.(?:Identity|Linear),\), \{'forward': .*\}\)\((?:1, 1)?\)")
+
+_READ: Final[dict[str, tuple[str, ...]]] = {
+    "torch.nn.Embedding(1000, 64, padding_idx=0)": ("num_embeddings", "embedding_dim"),
+    "torch.nn.Linear(64, 64)": ("in_features", "out_features"),
+    "torch.nn.Conv2d(64, 64, 3, padding=1)": ("in_channels", "out_channels", "kernel_size"),
+}
+"""Layers, with the attributes by which one is known: nothing else calls sizes so."""
 
 OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "number": ("64", "4", "2", "1", "8", "0.1"),
@@ -191,3 +202,18 @@ def fits(kind: Kind | None, value: Value) -> bool:  # noqa: PLR0911 — One for 
 def is_other_literal(value: Value, kind: Kind) -> bool:
     """Whether an expression is a literal of another kind."""
     return isinstance(value, str) and literal(value) is not NotImplemented and not fits(kind, value)
+
+
+def layers_read(fields: Collection[str]) -> list[Value]:
+    """Return the layers of torch that have all of the attributes which are read, and some that only they have."""
+    return [
+        each
+        for each, telling in _READ.items()
+        if not set(telling).isdisjoint(fields) and all(hasattr(_made(each), name) for name in fields)
+    ]
+
+
+@cache
+def _made(expression: str) -> nn.Module:
+    with torch.device("meta"):
+        return eval(expression, {"torch": torch})  # noqa: S307 - One of the expressions above.

@@ -253,9 +253,21 @@ def called(now: Value | None, complaint: Complaint) -> list[Value]:
     return [replace(now, head=f"type('Called', (SimpleNamespace,), {{{', '.join(methods)}}})", size=0)]
 
 
+def holds_made_up(value: Value, text: str) -> bool:
+    """Whether a value is a list of texts that are made up, with this one among them: `['a', 'b']`."""
+    found = literal(value) if isinstance(value, str) else None
+    return isinstance(found, list) and text in found and found == list(_LETTERS[: len(found)])
+
+
 def rekeyed(now: Value | None, values: Sequence[str]) -> list[Value]:
-    """Return a mapping of any keys with texts that would do for these; none for anything else, or for too few texts."""
+    """Return a mapping of any keys, or a list of them, with texts that would do for these; none for too few texts.
+
+    Those that are listed are looked up in what a part gives: the last of its features tell most.
+    """
     texts = [each for each in values if isinstance(text := literal(each), str) and text]
+    if isinstance(now, str) and holds_made_up(now, _LETTERS[0]):
+        listed: list[str] = literal(now)
+        return [repr([literal(each) for each in texts[-len(listed) :]])] if len(listed) <= len(texts) else []
     is_made_up = isinstance(now, Group) and now.style == "mapping" and 0 < now.size <= len(texts)
     return [replace(now, keys=tuple(texts[: now.size]))] if isinstance(now, Group) and is_made_up else []
 

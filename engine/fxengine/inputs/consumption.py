@@ -172,6 +172,7 @@ class _Reader:
     attributes: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
     keys: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
     _paths: dict[int, str] = field(default_factory=dict[int, str])
+    _inverted: set[str] = field(default_factory=set[str])
     _functions: int = 0
     _depth: int = 0
     _doubts: int = 0
@@ -236,9 +237,16 @@ class _Reader:
             self.flags.add(value.name)
         return truth(value)
 
+    def invert(self, value: Any) -> None:
+        """Note that a parameter has flags: what a layer takes is made of it, as in ``mask * 1 + ~mask * 32``."""
+        if isinstance(value, Given):
+            self._inverted.add(value.name)
+
     def take(self, value: Any, wish: LayerWish) -> None:
         """Note that a layer takes a value."""
         self.need(value)
+        if isinstance(value, Given) and value.name in self._inverted:
+            return
         if isinstance(value, Given | Raised):
             self.wishes.setdefault(value.name, wish if isinstance(value, Given) else wish.lowered())
             self.sought.discard(value.name)
@@ -433,9 +441,11 @@ class _Body:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 holds = self.reader.asked(self.value(operand))
                 return UNKNOWN if holds is None else not holds
-            case ast.UnaryOp(operand=operand):
+            case ast.UnaryOp(op=kind, operand=operand):
                 value = self.value(operand)
                 self.reader.need(value)
+                if isinstance(kind, ast.Invert):
+                    self.reader.invert(value)
                 return value if isinstance(value, Given) else UNKNOWN
             case ast.BoolOp(op=kind, values=values):
                 return self._either(isinstance(kind, ast.Or), values)
