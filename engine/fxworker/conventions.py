@@ -63,6 +63,9 @@ _OF_DEVICES: Final = (
 )
 """What flags are about that ask for an accelerator, or for kernels that need one."""
 
+KINDS_OF_EDGES: Final = "[('a', 'to', 'b'), ('b', 'to', 'a')]"
+"""The kinds of edges of a graph with two kinds of nodes."""
+
 _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
     (re.compile(pattern), values)
     for pattern, values in (
@@ -83,6 +86,8 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"(idx|ids?|index|ix|int|num)(2|_to_)\w+", ("{0: '<pad>', 1: '<unk>', 2: 'a', 3: 'b'}",)),
         (r"(\w+_)?batch_?size|bs", ("2", "4")),
         (r"(\w+_)?seed", ("0",)),
+        (r"(\w+_)?metadata", (f"(['a', 'b'], {KINDS_OF_EDGES})",)),
+        (r"(canonical_)?e(dge_)?types", (KINDS_OF_EDGES,)),
         (r"(\w+_)?((id|item|user|label|target|text)_field|prefix|suffix)", ("'a'", "''")),
         (r"(\w+_)?mult(ipliers?|s)?", ("2", "[1, 2]", "1", "4")),
         (r"_?target_?|class_path|(full_)?class_name", ("'torch.nn.Identity'",)),

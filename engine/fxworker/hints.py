@@ -22,7 +22,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from fxworker.absent import is_stand_in, path_of
 from fxworker.choices import Group, Value, every_parameter_of, literal, written_tuple
-from fxworker.conventions import is_configuration, usual_values
+from fxworker.conventions import KINDS_OF_EDGES, is_configuration, usual_values
 from fxworker.examples import LIBRARY, READING, TOKENIZING, spaces_of
 from fxworker.lineages import is_template, standing_for
 from fxworker.packages import full_name
@@ -202,6 +202,9 @@ class Hints:
             records = [[*self._of_record(typing.get_args(arguments[0]), letter)] for letter in ("'a'", "'b'")]
             if all(records):
                 yield f"[{', '.join(first for first, *_ in records)}]"
+            return
+        if origin is not tuple and typing.get_args(arguments[0]) == (str, str, str):
+            yield KINDS_OF_EDGES
             return
         fitting = _fitting(usual_values(name), arguments[0]) or PLAIN.get(arguments[0], ())[:1]
         inner = [*(fitting or self.values(arguments[0], name))]

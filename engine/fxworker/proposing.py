@@ -48,6 +48,9 @@ from fxworker.slots import Slot, as_used, is_other, is_section, may_hold, one_fo
 from fxworker.stock import OF_KIND, UNKNOWN, fits, giving, layers_read
 from fxworker.usage import usage_of
 
+_NESTED: Final = re.compile(r"[\[(]{2}")
+"""How a list of lists begins."""
+
 _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
 _LEFT_OUT: Final = frozenset({None, "object", "mapping", "callable", "class", "tensor"})
 """What an object has not if it has None: a part of its own, or who knows what."""
@@ -353,7 +356,7 @@ class Proposals:
         for name in sorted((slot.name, *slot.use.names), key=lambda each: not each.endswith("name_or_path")):
             known = usual_values(name)
             if slot.nested:
-                known = ()
+                known = tuple(each for each in known if _NESTED.match(each))
             if _CHANNELS.fullmatch(name) and not _GIVEN.isdisjoint(slot.use.names) and _MADE.isdisjoint(slot.use.names):
                 known = usual_values("in_channels")
             if self._inner and known[:1] == ("3",):

@@ -8,11 +8,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from string import ascii_lowercase
 from typing import Final
 
 from fxengine.errors import text_of
 from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, parameters_of
-from fxworker.complaints import complaint_of
+from fxworker.complaints import Complaint, complaint_of
 from fxworker.examples import LIBRARY, READING, SPEAKING
 from fxworker.mending import Mending
 from fxworker.proposing import Proposals
@@ -109,6 +110,7 @@ class Refitting(Mending):
             self._halved(choice, misfit),
             self._switched(choice, misfit),
             self._longer(choice, misfit),
+            self._as_looked_up(choice, complaint),
             self._of_language(choice, misfit, blamed),
             self._called(choice, misfit, blamed),
             self._scoring(choice, misfit),
@@ -129,6 +131,17 @@ class Refitting(Mending):
                 for path in several:
                     changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
                 yield 0.3 + 0.3 * rank + 0.2 * step, changed
+
+    def _as_looked_up(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with the name that a table has no entry for in place of one that was made up, everywhere."""
+        made_up = [letter for letter in ascii_lowercase if letter in (complaint.owner or ())]
+        for step, letter in enumerate(made_up[:2] if complaint.lacks else ()):
+            changed = {
+                path: value.replace(repr(letter), repr(complaint.lacks)) if isinstance(value, str) else value
+                for path, value in choice.items()
+            }
+            if changed != choice:
+                yield 0.3 + 0.3 * step, changed
 
     def _called(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with what can be called with any arguments where something else was called with some."""

@@ -24,6 +24,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from fxengine.inputs.annotations import holds_tensors, name_of, of_one, plain, resolved, singular
 from fxengine.inputs.clues import BATCH, COORDINATES, NODES, Clues, LayerWish
+from fxengine.inputs.heterogeneous import by_kind
 from fxengine.inputs.levels import levelled
 from fxengine.inputs.names import MAPS, NAME_RULES, OF_MEASUREMENTS, features, image, is_of_graph, of_layer
 from fxengine.inputs.recipes import (
@@ -176,7 +177,9 @@ class Proposer:
         by_name = [] if is_measured else list(self._by_name(parameter.name))
         patterns = list(self._by_source(parameter, by_name, wish))
         wishes = _like_named(list(wish.recipes), by_name) if wish else []
-        recipes: list[Recipe] = [*self._by_annotation(parameter, by_name), *self._by_use(parameter)]
+        table = by_kind(parameter.name, clues)
+        recipes: list[Recipe] = [table] if table is not None else []
+        recipes += [*self._by_annotation(parameter, by_name), *self._by_use(parameter)]
         recipes += [each for each in patterns if self.of_graph and len(getattr(each, "shape", ())) > _RANK_OF_NODES]
         if self.of_graph and not isinstance(next(iter(recipes), None), Constant):
             recipes += self._of_nodes(parameter.name, wish, is_first=is_first and not _OF_EDGES.search(parameter.name))

@@ -166,9 +166,9 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Recipes by their names."""
+    """Recipes by their names; a dictionary may have tuples of names as keys."""
 
-    items: tuple[tuple[str, "Recipe"], ...]
+    items: tuple[tuple[Any, "Recipe"], ...]
     because: str = ""
 
 
@@ -181,7 +181,7 @@ class Record(_Named):
         """Python source that makes it."""
         return "{" + ", ".join(f"{key!r}: {item.expression}" for key, item in self.items) + "}"
 
-    def make(self, device: torch.device, generator: torch.Generator | None) -> dict[str, Any]:
+    def make(self, device: torch.device, generator: torch.Generator | None) -> dict[Any, Any]:
         """Return the dictionary with its items made."""
         return {key: item.make(device, generator) for key, item in self.items}
 

@@ -1,0 +1,75 @@
+"""Graphs whose nodes and edges are of several kinds: which kinds a model knows, and what it is fed of each.
+
+Their tables are passed by kind, as `x_dict` and `edge_index_dict` are: a kind of edges is written as the nodes it
+leaves, what it is called, and the nodes it reaches.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeGuard
+
+import torch
+from torch import nn
+
+from fxengine.inputs.clues import EDGES, NODES, Clues
+from fxengine.inputs.recipes import Recipe, Record, TensorRecipe
+
+__all__ = ["by_kind"]
+
+_Kind = tuple[str, str, str]
+
+_OF_NODES: Final = re.compile(r"(x|h|z|n|node|feat(ure)?s?|(n|node)_?(x|feats?|features?|embs?)|(emb|embedding)s?)_dicts?")
+_OF_EDGES: Final = re.compile(r"(edge_?(index|indices|idx)|adj(_t)?)_dicts?")
+_OF_EACH_EDGE: Final = re.compile(r"edge_?(attrs?|feats?|features?|weights?)_dicts?")
+_OF_GRAPHS: Final = re.compile(r"batch_dicts?")
+"""What tables by kind are called: of nodes, of edges, of numbers for each edge, and of the graph each node is in."""
+
+
+def by_kind(name: str, clues: Clues) -> Record | None:
+    """Return what a parameter of this name holds for each kind, None where it holds none, or where none are known.
+
+    Rows of nodes are as wide as the model's first layer says; edges join any nodes of the kinds that they are between.
+    """
+    width = clues.widths[0]
+    tables: tuple[tuple[re.Pattern[str], Callable[[], Iterable[Any]], TensorRecipe], ...] = (
+        (_OF_NODES, lambda: _nodes(clues), TensorRecipe((NODES, width))),
+        (_OF_GRAPHS, lambda: _nodes(clues), TensorRecipe((NODES,), "zeros", torch.int64)),
+        (_OF_EDGES, lambda: _edges(clues), TensorRecipe((2, EDGES), "integers", torch.int64, NODES)),
+        (_OF_EACH_EDGE, lambda: _edges(clues), TensorRecipe((EDGES, width))),
+    )
+    for pattern, kinds, table in tables:
+        if pattern.fullmatch(name):
+            items: tuple[tuple[Any, Recipe], ...] = tuple((kind, table) for kind in kinds())
+            return Record(items, f"the kinds that the model knows, by the name `{name}`") if items else None
+    return None
+
+
+def _nodes(clues: Clues) -> list[str]:
+    """Return the kinds of nodes between which the model knows edges, or which it says that there are."""
+    ends = [end for leaving, _, reaching in _edges(clues) for end in (leaving, reaching)]
+    said = [
+        each
+        for module in clues.modules.values()
+        for each in getattr(module, "node_types", None) or ()
+        if isinstance(each, str)
+    ]
+    return list(dict.fromkeys([*said, *ends]))
+
+
+def _edges(clues: Clues) -> list[_Kind]:
+    """Return the kinds of edges that the model has parts for, or keeps in a list."""
+    return list(dict.fromkeys(kind for module in clues.modules.values() for kind in _edges_of(module)))
+
+
+def _edges_of(module: nn.Module) -> Iterator[_Kind]:
+    # A table of modules may give its keys as what they stand for, though it keeps them as texts.
+    keys = module.keys() if isinstance(module, nn.ModuleDict) else ()
+    yield from filter(_is_kind, keys)
+    for value in vars(module).values():
+        lists = value if isinstance(value, tuple) else (value,)
+        for several in lists:
+            yield from filter(_is_kind, several) if isinstance(several, list | tuple) else ()
+
+
+def _is_kind(value: object) -> TypeGuard[_Kind]:
+    return isinstance(value, tuple) and len(value) == 3 and all(isinstance(each, str) for each in value)  # noqa: PLR2004
