@@ -237,7 +237,11 @@ class Document:
             without_numba()
             without_extensions()
         self._last = newest_module()
-        sys.path[:0] = [folder for folder in self.folders if folder not in sys.path]
+        added = [folder for folder in self.folders if folder not in sys.path]
+        # What lies in a package shadows nothing that has the name at the top.
+        inside = [folder for folder in added if os.path.isfile(os.path.join(folder, "__init__.py"))]
+        sys.path[:0] = [folder for folder in added if folder not in inside]
+        sys.path += inside
         sys.argv = [self.path]
         with contextlib.suppress(OSError):
             os.chdir(self.roots[0] if self.roots else os.path.dirname(self.path))

@@ -57,14 +57,16 @@ def roots_of(path: str, workspace: Iterable[str] = (), imported: Iterable[str] =
     They are what a folder lies in that the file is in and imports from by its name, the root of its package, a `src`
     layout's folder, the project's root, workspace folders around it, and folders above it that scripts are started in:
     those that hold what it imports and no other of them has.
-    A folder inside a package is none of them: it would let the package's modules shadow top-level ones. A file in one
-    that nothing says to belong to the package has the package's root besides its own folder.
+    A folder inside a package comes last, and only where something is imported that lies in it and nowhere else: its
+    modules are not to shadow top-level ones. A file in one that nothing says to belong to the package has the package's
+    root besides its own folder.
     """
     folders = tuple(workspace)
     imported = [name for name in imported if not name.startswith(".")]
     root = package_root(path)
     # Before its own folder: `model/model.py` that imports from `model.layers` is not what `model` is.
-    roots = [*_named(path, imported), root]
+    named = [*_named(path, imported)]
+    roots = [*named, root]
     if _is_package(os.path.dirname(root)):
         roots.append(package_root(root))
     project = project_root(path, folders)
@@ -74,8 +76,15 @@ def roots_of(path: str, workspace: Iterable[str] = (), imported: Iterable[str] =
         roots.append(project)
     parents = {*_parents(path)}
     roots.extend(folder for folder in folders if os.path.normpath(folder) in parents)
-    roots.extend(_started_in(path, imported, roots, {project, *map(os.path.normpath, folders)} & parents))
-    return tuple(dict.fromkeys(root for root in roots if not os.path.isfile(os.path.join(root, "__init__.py"))))
+    limits = {project, *map(os.path.normpath, folders)} & parents
+    started = [*_started_in(path, imported, [each for each in roots if not _is_inside(each)], limits)]
+    outer = [each for each in (*roots, *started) if not _is_inside(each)]
+    return tuple(dict.fromkeys([*outer, *filter(_is_inside, (*named, *started))]))
+
+
+def _is_inside(folder: str) -> bool:
+    """Whether a folder that imports are looked for in is one of a package."""
+    return os.path.isfile(os.path.join(folder, "__init__.py"))
 
 
 def _named(path: str, imported: Iterable[str]) -> Iterator[str]:

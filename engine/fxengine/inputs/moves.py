@@ -501,7 +501,9 @@ class Moves:
         yield self.change(parts, cost)
 
     def as_integers(self, recipe: TensorRecipe, high: int | None = None) -> TensorRecipe:
-        """Return integers of the same shape."""
+        """Return integers of the same shape; flags, as masks are full of, stay what they are."""
+        if recipe.fill in {"ones", "zeros"} and not high:
+            return replace(recipe, dtype=torch.int64)
         return replace(recipe, fill="integers", dtype=torch.int64, high=high or self.clues.vocabulary)
 
     def of(self, value: Any) -> Sources:
