@@ -305,7 +305,7 @@ class _Absent:
                     return known(*args, **kwargs)  # What its name says it does anywhere.
                 raise ABSENCES.missing(self.__dict__["_path"])
             return self if is_dropped(sys._getframe(1)) else _given(self.__dict__["_path"], args, kwargs)
-        if _META.search(self.__dict__["_path"]) is not None and tuple(map(type, args)) == (str, tuple, dict):
+        if tuple(map(type, args)) == (str, tuple, dict) and "__qualname__" in args[2]:
             return type(*args)  # The metaclass of a class that is defined.
         if len(args) == 1 and not kwargs and is_decorated(args[0], sys._getframe(1)):
             return self._decorating(undecorated(args[0]))

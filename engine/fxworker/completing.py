@@ -188,6 +188,25 @@ class Completing(Together):
         if len(changed) > len(choice):
             yield 0.0, changed
 
+    def _handing_on(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with what a condition is about that a constructor was not given, in what it is made with.
+
+        That is a mapping of its arguments: `Decoder(**parameters)` that asserts `table is not None`.
+        """
+        cls = next(iter(complaint.within), None)
+        known = parameters_of(cls) if cls is not None and cls is not self._root.cls else {}
+        wanted = [name for name in complaint.tested if name in known and known[name].default is None]
+        for path, group in choice.items() if wanted else ():
+            fields = set(fields_in(choice, path))
+            if isinstance(group, Group) and group.style == "mapping" and set() < fields <= known.keys():
+                for rank, name in enumerate(each for each in wanted if each not in fields):
+                    inner = joined(path, name)
+                    assert cls is not None
+                    self._proposals.given(inner, cls, name)
+                    self._kept.clear()
+                    changed = self._with({**choice, inner: "None"}, inner, self._proposed(choice, inner)[0])
+                    yield 0.1 + 0.1 * rank, changed
+
     def _giving(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with what gives as many results as were expected, in place of what stands in for a module."""
         called = complaint.called

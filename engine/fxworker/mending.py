@@ -179,6 +179,7 @@ class Mending(Completing):
     ) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with other values, first where an error, or the line that raised it, speaks of."""
         yield from self._with_field(choice, complaint) if complaint.lacks else ()
+        yield from self._handing_on(choice, complaint)
         yield from self._giving(choice, complaint)
         # What lacks something may be an entry of a table.
         choice = _opened(choice) if complaint.lacks and complaint.owner is None else choice

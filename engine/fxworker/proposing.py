@@ -45,7 +45,7 @@ from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
 from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.slots import Slot, as_used, is_other, is_section, may_hold, one_for_all, parted, told_apart
-from fxworker.stock import OF_KIND, UNKNOWN, fits, giving, layers_read
+from fxworker.stock import OF_KIND, UNKNOWN, fits, giving, layers_read, of_convolutions
 from fxworker.usage import usage_of
 
 _NESTED: Final = re.compile(r"[\[(]{2}")
@@ -119,7 +119,7 @@ class Proposals:
         # The annotation of a model's parameter may be an inherited one, where the file has a class of its own.
         is_data = isinstance(owner, Group) and isinstance(owner.cls, type) and not issubclass(owner.cls, nn.Module)
         far = [each for each in said if isinstance(each, Group) and self._is_far(each) and not is_data]
-        known = self._known(slot)
+        known = of_convolutions(self._known(slot), owner.cls if isinstance(owner, Group) else None)
         near, own = parted([each for each in said if each not in far], known, called_around(choice, path))
         found: list[Value] = [*told_apart(path, slot), *self._of_table(choice, path)]
         found += self._set(slot, said)
@@ -127,12 +127,11 @@ class Proposals:
         if slot.kind == "object" and slot.fields and lacked_by_all(said, slot.fields):
             # It is annotated with what stands for any object, or with a class that gives attributes by itself.
             found.append(_namespace(slot.use))
-        held = [*_of_holder(owner, slot, is_of_objects=bool(self._of_objects(choice, slot)))]
-        found += held
+        found += (held := [*_of_holder(owner, slot, is_of_objects=bool(self._of_objects(choice, slot)))])
         if is_section(path, slot) and isinstance(owner, Group) and owner.style == "namespace":
             found.append(_namespace(slot.use))
-        found += layers_read(slot.fields) if slot.kind == "object" else []
-        found += [*(ARRAYS if slot.use.array else ()), *near, *_of_owner(choice, path, slot.name)]
+        found += [*(ARRAYS if slot.use.array else ()), *near]
+        found += [*layers_read(slot.fields, slot.kind), *_of_owner(choice, path, slot.name)]
         gives_plain = slot.gives in _PLAIN_KINDS or (slot.gives is None and _gives_number(slot.name))
         found += [Group("function")] if gives_plain and slot.is_called else []
         found += self._of_unread(slot)

@@ -140,8 +140,12 @@ def _unset_behind(error: BaseException, root: nn.Module) -> Iterator[str]:
 
 
 def _is_unset(root: nn.Module, name: str) -> bool:
-    """Whether a model lacks an attribute, or has None or a tensor without elements in its place."""
-    if hasattr(type(root), name):
+    """Whether a model lacks an attribute, or has None, a tensor without elements or a flag that is down in its place.
+
+    One of its class that is no such flag is not looked at.
+    """
+    of_class = inspect.getattr_static(type(root), name, None)
+    if of_class is not None and of_class is not False:
         return False
     own = vars(root)
     tables = (own, *(own[each] for each in _TABLES if each in own))
@@ -149,24 +153,50 @@ def _is_unset(root: nn.Module, name: str) -> bool:
 
 
 def _is_nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, Tensor) and not is_lazy(value) and value.numel() == 0)
+    return value is None or value is False or (isinstance(value, Tensor) and not is_lazy(value) and value.numel() == 0)
 
 
 def _setting(cls: type, name: str) -> Iterator[str]:
-    """Yield the methods of a class that set an attribute to something, its own first, without what Python calls."""
+    """Yield the methods of a class that set an attribute to something, its own first, without what Python calls.
+
+    What only a private one sets that takes no arguments, as a flag, is set by those that call it.
+    """
+    trees = {method: tree for method, tree in _methods(cls) if tree is not None}
+    setting = [method for method, tree in trees.items() if any(_sets(each, name) for each in ast.walk(tree))]
+    for method in setting:
+        if not (method.startswith("_") and not parameters_of(inspect.getattr_static(cls, method))[1:]):
+            yield method
+            continue
+        for other, tree in trees.items():
+            if any(_calls(each, method) for each in ast.walk(tree)):
+                yield other
+
+
+def _methods(cls: type) -> Iterator[tuple[str, ast.AST | None]]:
+    """Yield the methods of a class with their source, as the class has them, without those that Python calls."""
+    seen = set[str]()
     for base in cls.__mro__:
         for method, function in vars(base).items() if base is not nn.Module else ():
             is_called = inspect.isfunction(function) and method != "forward" and not method.startswith("__")
-            tree = tree_of(function) if is_called else None
-            if tree is not None and any(_sets(each, name) for each in ast.walk(tree)):
-                yield method
+            if is_called and method not in seen:
+                yield method, tree_of(function)
+            seen.add(method)
+
+
+def _calls(node: ast.AST, method: str) -> bool:
+    """Whether a node calls a method of `self`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=called)):
+            return called == method
+        case _:
+            return False
 
 
 def _sets(node: ast.AST, name: str) -> bool:
-    """Whether a statement or a call sets an attribute of `self` to something that is not None."""
+    """Whether a statement or a call sets an attribute of `self` to something that is not None, nor False."""
     match node:
         case ast.Assign(targets=targets, value=value):
-            is_something = not (isinstance(value, ast.Constant) and value.value is None)
+            is_something = not (isinstance(value, ast.Constant) and value.value in {None, False})
             return is_something and any(_is_own(each, name) for each in targets)
         case ast.AnnAssign(target=target, value=ast.expr()):
             return _is_own(target, name)

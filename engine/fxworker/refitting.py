@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from string import ascii_lowercase
 from typing import Final
 
+from torch import nn
+
 from fxengine.errors import text_of
 from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, parameters_of
 from fxworker.complaints import Complaint, complaint_of
@@ -32,6 +34,9 @@ _OF_WIDTH: Final = re.compile(
     r"(?!spatial|n_?dims|num_dims)(\w+_)?(in|out|input|output|hid(den)?|mid|c(in|out))?_?(planes?|ch(annel)?s?|features?|dims?|filters)|c_?(in|out)"
 )
 """What tells how many channels, or features, something has."""
+_LAYER_NORM: Final = "torch.nn.LayerNorm"
+_OF_NORM: Final = re.compile(r"Given normalized_shape=.* but got input of size(?: torch\.Size\()?\[([\d, ]+)\]")
+"""What is made over the last size, and what it says of pictures, whose channels come first."""
 _DOUBLING: Final = re.compile(r"double|twice|half")
 """What flags are called by which a size is another."""
 _DIMENSIONAL: Final = re.compile(r"expected \d-dimensional weight")
@@ -111,6 +116,7 @@ class Refitting(Mending):
             self._switched(choice, misfit),
             self._longer(choice, misfit),
             self._as_looked_up(choice, complaint),
+            self._normed(choice, misfit),
             self._of_language(choice, misfit, blamed),
             self._called(choice, misfit, blamed),
             self._scoring(choice, misfit),
@@ -142,6 +148,16 @@ class Refitting(Mending):
             }
             if changed != choice:
                 yield 0.3 + 0.3 * step, changed
+
+    def _normed(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with another norm, where that which is made takes the last size and the first one was meant."""
+        refused = _OF_NORM.search(text_of(misfit.error))
+        if refused is None:
+            return
+        norm = f"torch.nn.BatchNorm{len(refused[1].split(',')) - 2}d"
+        for path, value in choice.items():
+            if isinstance(value, str) and _LAYER_NORM in value and hasattr(nn, norm.rpartition(".")[2]):
+                yield from self._changed(choice, path, value.replace(_LAYER_NORM, norm), 0.05)
 
     def _called(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with what can be called with any arguments where something else was called with some."""

@@ -73,7 +73,8 @@ class Slot:
     @property
     def usual_type(self) -> str:
         """The name of its default's type, "" where it has none that says anything."""
-        return "" if self.default in (None, inspect.Parameter.empty) else type(self.default).__name__
+        is_nothing = self.default is None or self.default is inspect.Parameter.empty
+        return "" if is_nothing else type(self.default).__name__
 
 
 def as_used(known: tuple[str, ...], slot: Slot) -> tuple[str, ...]:

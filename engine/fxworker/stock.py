@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import nn
@@ -50,6 +50,11 @@ _GATES: Final = {
 _HALF: Final = re.compile(r"\[\.\.\., :\d+\]")
 
 _ANY_CALL: Final = re.compile(r"type\('Module', \(torch\.nn\.(?:Identity|Linear),\), \{'forward': .*\}\)\((?:1, 1)?\)")
+
+_NORM: Final = "torch.nn.BatchNorm2d"
+_LAYER_NORM: Final = "torch.nn.LayerNorm"
+_CONVOLUTION: Final = re.compile(r"Conv2d|conv\d?x?\d?(2d)?(_\w+)?$")
+"""Norms of channels, and of the last size, and what makes a convolution."""
 
 _READ: Final[dict[str, tuple[str, ...]]] = {
     "torch.nn.Embedding(1000, 64, padding_idx=0)": ("num_embeddings", "embedding_dim"),
@@ -204,8 +209,17 @@ def is_other_literal(value: Value, kind: Kind) -> bool:
     return isinstance(value, str) and literal(value) is not NotImplemented and not fits(kind, value)
 
 
-def layers_read(fields: Collection[str]) -> list[Value]:
+def of_convolutions(values: list[str], cls: Any) -> list[str]:
+    """Return values with a norm of channels before one of the last size, where a constructor makes convolutions."""
+    code = getattr(getattr(cls, "__init__", None), "__code__", None)
+    is_meant = _LAYER_NORM in values and _NORM in values and any(map(_CONVOLUTION.match, getattr(code, "co_names", ())))
+    return [_NORM, *(each for each in values if each != _NORM)] if is_meant else values
+
+
+def layers_read(fields: Collection[str], kind: Kind | None) -> list[Value]:
     """Return the layers of torch that have all of the attributes which are read, and some that only they have."""
+    if kind != "object":
+        return []
     return [
         each
         for each, telling in _READ.items()

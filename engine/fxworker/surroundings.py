@@ -194,7 +194,9 @@ class Surroundings:
     def _inherited(self, name: str) -> Any:
         """Return a method as the class has it that the function's own class derives from."""
         lineage = (self._cls if isinstance(self._cls, type) else type(self._cls)).__mro__
-        own = next((at for at, each in enumerate(lineage) if self._function in vars(each).values()), -1)
+        # Values of a class are the user's: they may not be compared.
+        has_it = (any(value is self._function for value in vars(each).values()) for each in lineage)
+        own = next((at for at, holds in enumerate(has_it) if holds), -1)
         return next((vars(each)[name] for each in lineage[own + 1 :] if name in vars(each)), None)
 
     def receiver(self, call: ast.Call, name: str) -> Any:

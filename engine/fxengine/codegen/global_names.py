@@ -36,7 +36,8 @@ class GlobalNames:
 
     def add(self, name_hint: str, obj: Any) -> str:
         """Return the name by which the code reaches ``obj``; what belongs to torch keeps its qualified name."""
-        if _in_torch(obj):
+        # What is no class and has no name of its own, as one of `torch.classes`, is reached as anything else is.
+        if _in_torch(obj) and hasattr(obj, "__name__"):
             return _get_qualified_name(obj)
         return self._add(name_hint, obj)
 
@@ -45,7 +46,9 @@ class GlobalNames:
         if name not in self.values:
             self.values[name] = obj
         else:
-            assert self.values[name] == obj, f"Global name {name} already assigned to different object"
+            assert self.values[name] is obj or self.values[name] == obj, (
+                f"Global name {name} already assigned to different object"
+            )
         return name
 
     def add_function(self, function: Callable[..., Any]) -> str:

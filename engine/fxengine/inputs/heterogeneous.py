@@ -18,7 +18,9 @@ __all__ = ["by_kind"]
 
 _Kind = tuple[str, str, str]
 
-_OF_NODES: Final = re.compile(r"(x|h|z|n|node|feat(ure)?s?|(n|node)_?(x|feats?|features?|embs?)|(emb|embedding)s?)_dicts?")
+_OF_NODES: Final = re.compile(
+    r"(x|h|z|n|node|feat(ure)?s?|(n|node)_?(x|feats?|features?|embs?)|(emb|embedding)s?)_dicts?"
+)
 _OF_EDGES: Final = re.compile(r"(edge_?(index|indices|idx)|adj(_t)?)_dicts?")
 _OF_EACH_EDGE: Final = re.compile(r"edge_?(attrs?|feats?|features?|weights?)_dicts?")
 _OF_GRAPHS: Final = re.compile(r"batch_dicts?")
@@ -72,4 +74,4 @@ def _edges_of(module: nn.Module) -> Iterator[_Kind]:
 
 
 def _is_kind(value: object) -> TypeGuard[_Kind]:
-    return isinstance(value, tuple) and len(value) == 3 and all(isinstance(each, str) for each in value)  # noqa: PLR2004
+    return isinstance(value, tuple) and len(value) == 3 and all(isinstance(each, str) for each in value)
