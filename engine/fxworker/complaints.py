@@ -69,6 +69,7 @@ from fxworker.wording import (
     quoted,
     refused_in,
     said_kind,
+    sequences_told,
     told_in,
     told_missing,
     values_told,
@@ -119,7 +120,8 @@ class Complaint:
         spread: The names of the mappings whose items were handed on as arguments.
         place: Where among the arguments of the outermost call that value is, as a path.
         reader: The constructor that was given it, and as which parameter.
-        kept: The texts that what lacked an attribute has, as expressions: it may have been made by one of them.
+        kept: The texts that what lacked an attribute has, as expressions: it may have been made by one of them. The
+            lists of numbers that a message has, likewise.
         small: Whether a picture has become too small.
         short: Whether more was taken away from a number than it is.
         named: The name that a module has no member of.
@@ -174,7 +176,8 @@ def complaint_of(error: BaseException) -> Complaint:
     except Exception:  # noqa: BLE001 — What is looked at is the user's, and may raise whatever it is asked.
         told = Complaint()
     prefixes = tuple(prefixes_in(moments)) if told.missing or told.lacks else ()
-    return replace(told, at=place_refused(error, moments, told.got), prefixes=prefixes)
+    kept = (*told.kept, *sequences_told(text_of(error))) if isinstance(error, ValueError | AssertionError) else told.kept
+    return replace(told, at=place_refused(error, moments, told.got), prefixes=prefixes, kept=kept)
 
 
 def _read(error: BaseException, moments: Moments) -> Complaint:

@@ -280,6 +280,8 @@ class Mending(Completing):
             # The default will not do: what the annotation says will.
             found += self._proposed(choice, path)[:2]
         classes = (*complaint.classes, *complaint.records)
+        # What it is one of already was asked for besides something else.
+        classes = () if now is not None and type_name(now) in {each.__name__ for each in classes} else classes
         known = [value for cls in classes for value in self._proposals.instances_of(cls)]
         # What an object holds that is not liked, it may do without, if it can be no other of the kind.
         is_held = isinstance(now, Group) and "." in path and complaint.got == type_name(now)

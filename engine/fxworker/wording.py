@@ -53,6 +53,9 @@ WANTED: Final[tuple[tuple[str, Kind], ...]] = (
 )
 """What a message says that it wanted, with the type of what it got."""
 
+_OF_NUMBERS: Final = re.compile(r"(?<![\w.])[\[(]\d+(?:, ?\d+)+[\])]")
+"""A list of numbers, or a tuple, as Python writes it."""
+
 _ONE_NUMBER: Final = re.compile(
     r"Boolean value of Tensor with more than one value|only one element tensors|elements cannot be converted to Scalar"
 )
@@ -136,7 +139,7 @@ def told_in(text: str) -> tuple[tuple[str, str], ...]:
 
 def said_kind(text: str) -> Kind | None:
     """Return the kind that a message of the constructor's own says: `blocks should be a list`."""
-    said = re.search(r"(?:must|should|has to|needs to) be (?:of type |an? |the )*(\w+)|not a valid (\w+)", text)
+    said = re.search(r"(?:must|should|has to|needs to) be (?:either |of type |an? |the )*(\w+)|not a valid (\w+)", text)
     return _SAID.get(said[1] or said[2]) if said is not None else None
 
 
@@ -190,6 +193,11 @@ def told_missing(text: str, names: Collection[str]) -> tuple[str, ...]:
     """Return the argument of some names that a message says first that it misses, though nothing sets it apart."""
     found = (each for match in _UNQUOTED.finditer(text) for each in match.groups() if each in names)
     return tuple(found)[:1]
+
+
+def sequences_told(text: str) -> tuple[str, ...]:
+    """Return the lists and tuples of numbers that a message has: those are what it is about."""
+    return tuple(dict.fromkeys(_OF_NUMBERS.findall(text)))
 
 
 def quoted(text: str) -> list[str]:
