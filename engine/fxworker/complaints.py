@@ -176,7 +176,9 @@ def complaint_of(error: BaseException) -> Complaint:
     except Exception:  # noqa: BLE001 — What is looked at is the user's, and may raise whatever it is asked.
         told = Complaint()
     prefixes = tuple(prefixes_in(moments)) if told.missing or told.lacks else ()
-    kept = (*told.kept, *sequences_told(text_of(error))) if isinstance(error, ValueError | AssertionError) else told.kept
+    kept = (
+        (*told.kept, *sequences_told(text_of(error))) if isinstance(error, ValueError | AssertionError) else told.kept
+    )
     return replace(told, at=place_refused(error, moments, told.got), prefixes=prefixes, kept=kept)
 
 

@@ -356,3 +356,37 @@ def test_what_is_asked_as_mappings_are_is_one():
     _, prompts, options = found.args
     assert prompts == [{}, {}]
     assert options == {}
+
+
+class Masked(nn.Module):
+    """What the table takes is made of flags, which it does not take itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.fc = nn.Embedding(40, 8), nn.Linear(8, 8)
+
+    def forward(self, x, padding_mask):
+        return self.fc(x) + self.table(padding_mask * 1 + ~padding_mask * 32)
+
+
+def test_flags_that_are_turned_into_tokens_stay_flags():
+    assert read(Masked())[0] == {"x": "fc"}
+    inputs = infer_inputs(Masked())
+    assert inputs.complete and inputs.recipes["padding_mask"].dtype is torch.bool
+
+
+class Offsets(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(10, 4)
+
+    def forward(self, offset, mask):
+        places = torch.clip(offset + 4, 0, 8) * mask + (1 - mask) * 9
+        return self.fc(torch.nn.functional.one_hot(places, 10).float())
+
+
+def test_a_mask_that_has_to_be_one_of_integers_has_zeros_and_ones():
+    inputs = infer_inputs(Offsets())
+    assert inputs.complete, inputs.failures
+    assert inputs.recipes["mask"].fill == "ones" and inputs.recipes["mask"].dtype is torch.int64
+    assert Offsets()(*materialize(inputs)[0]).shape[-1] == 4

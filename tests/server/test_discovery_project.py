@@ -165,3 +165,17 @@ def test_scripts_are_started_in_a_folder_above_that_holds_what_a_file_imports(tm
     assert roots_of(path, [str(tmp_path)], imported=imported)[-1] == str(tmp_path / "a")
     (tmp_path / "a/b/c/d/e/custom_types.py").write_text("")
     assert roots_of(path, imported=imported) == (own, middle)
+
+
+def test_a_folder_in_a_package_comes_last_and_only_for_what_lies_there_alone(tmp_path):
+    for name in ("app/__init__.py", "app/gaze/__init__.py", "app/gaze/models/net.py", "app/gaze/models/blocks.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    path = str(tmp_path / "app/gaze/models/net.py")
+
+    def roots(text: str) -> tuple[str, ...]:
+        return roots_of(path, [str(tmp_path)], imported=discover(path, text).imported)
+
+    own, whole = str(tmp_path / "app/gaze/models"), str(tmp_path)
+    assert roots("from app.gaze.models.blocks import Block\n") == (whole, own)
+    assert roots("from models.blocks import Block\n") == (own, whole, str(tmp_path / "app/gaze"))

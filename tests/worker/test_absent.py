@@ -1434,3 +1434,15 @@ def test_files_that_a_package_ships_are_there_though_what_gives_them_is_not(tmp_
     )
     assert (module.width(), module.THERE, module.TEXT) == (64, [True, False], b"64")
     assert str(tmp_path / "tables" / "data" / "widths.txt") == module.NAME
+
+
+def test_what_is_called_as_a_metaclass_is_one_whatever_its_name(tmp_path):
+    module, missing = imported(
+        tmp_path,
+        "from no_such_thing import Singleton, Base\n"
+        "class Cache(metaclass=Singleton):\n    limit = 3\n    def size(self): return self.limit\n"
+        "class Kept(Base, metaclass=Singleton):\n    limit = 4\n",
+    )
+    assert missing == ["no_such_thing"]
+    assert module.Cache.__mro__ == (module.Cache, object) and module.Cache().size() == 3
+    assert module.Kept.limit == 4

@@ -582,3 +582,42 @@ def test_arguments_that_were_inferred_are_kept_where_a_guess_of_inputs_goes_badl
         assert only_problem(report).code == "FX202"
         assert of(report, "Net").construct.expression == "Net(width=64)"
         assert of(report, "Net").nodes
+
+
+INCOMPARABLE = """import torch
+from torch import nn
+
+
+class Record:
+    __module__ = "torch.records"
+
+    def __eq__(self, other):
+        raise NotImplementedError("not comparable")
+
+    __hash__ = object.__hash__
+
+
+class Base(nn.Module):
+    def build(self, width):
+        self.fc = nn.Linear(width, 2)
+
+
+class Net(Base):
+    metadata = Record()
+
+    def __init__(self, width, record=Record()):
+        super().__init__()
+        super().build(width)
+        self.record = record
+
+    def forward(self, x: Record())::
+        return self.fc(x)
+"""
+
+
+def test_what_cannot_be_compared_and_has_no_name_does_no_harm(worker, tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text(INCOMPARABLE)
+    target = of(worker.trace(path), "Net")
+    assert (target.construct.expression, target.status, target.problems) == ("Net(width=64)", "complete", ())
+    assert "self.fc(x)" in target.code

@@ -113,3 +113,50 @@ def test_a_method_is_given_tensors_that_the_forward_compares_with(worker, tmp_pa
     edited = FEW_SHOT.replace("* shares", "* (shares + 1)")
     (again,) = worker.trace(path, edited).targets
     assert (again.construct, again.inputs, again.problems) == (target.construct, target.inputs, ())
+
+
+FITTED = """
+import torch
+from torch import nn
+
+class NotFittedError(RuntimeError):
+    pass
+
+class Fitting:
+    fitted = False
+
+    def _set_fitted(self):
+        self.fitted = True
+        return self
+
+    def check_fitted(self):
+        if not self.fitted:
+            raise NotFittedError(f"{type(self).__name__} has not been fit!")
+
+class Scaled(nn.Module, Fitting):
+    def __init__(self):
+        super().__init__()
+        self.ready = False
+
+    def forward(self, x: torch.Tensor):
+        self.check_fitted()
+        if not self.ready:
+            raise ValueError("call `choose` first")
+        return (x - self.mean) / self.scale > self.limit
+
+    def fit(self, reference: torch.Tensor):
+        self.mean, self.scale = reference.mean(0), reference.std(0)
+        return self._set_fitted()
+
+    def choose(self, scores: torch.Tensor):
+        self.limit, self.ready = scores.max(), True
+"""
+
+
+def test_a_flag_is_set_by_what_is_called_for_it_and_one_after_the_other(worker, tmp_path):
+    path = tmp_path / "scaled.py"
+    path.write_text(FITTED)
+    (target,) = worker.trace(path).targets
+    made = target.construct.expression
+    assert made.count(".fit(") == 1 and made.count(".choose(") == 1 and "_set_fitted" not in made, made
+    assert target.inputs is not None and not [each for each in target.problems if each.rule == "FX009"]

@@ -1,0 +1,90 @@
+"""Inputs of models of graphs whose nodes and edges are of several kinds: tables by kind."""
+
+import pytest
+import torch
+from torch import nn
+
+from fxengine.inputs import infer_inputs, materialize
+from fxengine.inputs.clues import Clues
+from fxengine.inputs.heterogeneous import by_kind
+
+KINDS = [("user", "rates", "item"), ("item", "rated_by", "user")]
+
+
+class Gathered(nn.Module):
+    """One kind of edges."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, 8)
+
+    def forward(self, leaving, edges, count):
+        rows = self.fc(leaving)[edges[0]]
+        return torch.zeros(count, 8).index_add(0, edges[1], rows)
+
+
+def outputs(root):
+    """The inferred inputs, and what eager makes of them."""
+    inputs = infer_inputs(root)
+    assert inputs.complete, inputs.failures
+    args, kwargs = materialize(inputs)
+    return inputs, root(*args, **kwargs)
+
+
+class ByKind(nn.ModuleDict):
+    """Its keys are tuples, which it keeps as texts."""
+
+    def __init__(self, parts):
+        super().__init__({"|".join(kind): part for kind, part in parts.items()})
+
+    def keys(self):
+        return [tuple(each.split("|")) for each in super().keys()]
+
+    def items(self):
+        return [(tuple(each.split("|")), part) for each, part in super().items()]
+
+
+class Network(nn.Module):
+    def __init__(self, kinds):
+        super().__init__()
+        self.parts = ByKind({kind: Gathered(16) for kind in kinds})
+
+    def forward(self, x_dict, edge_index_dict, batch_dict):
+        found = {}
+        for kind, part in self.parts.items():
+            leaving, _, reaching = kind
+            assert len(x_dict[reaching]) == len(batch_dict[reaching])
+            found[reaching] = part(x_dict[leaving], edge_index_dict[kind], len(x_dict[reaching]))
+        return found
+
+
+class Listing(nn.Module):
+    def __init__(self, metadata):
+        super().__init__()
+        self.metadata = metadata
+        self.fc = nn.Linear(16, 8)
+
+    def forward(self, x_dict, edge_index_dict, edge_attr_dict):
+        return {
+            kind: self.fc(x_dict[kind[0]])[edge_index_dict[kind][0]] * edge_attr_dict[kind].mean(-1, keepdim=True)
+            for kind in self.metadata[1]
+        }
+
+
+def test_tables_have_the_kinds_that_the_parts_of_a_model_are_for():
+    inputs, found = outputs(Network(KINDS))
+    edges = ", ".join(f"{kind!r}: torch.randint(0, 16, (2, 32))" for kind in KINDS)
+    assert inputs.recipes["edge_index_dict"].expression == f"{{{edges}}}"
+    assert inputs.recipes["x_dict"].expression == "{'user': torch.randn(16, 16), 'item': torch.randn(16, 16)}"
+    assert {name: tuple(each.shape) for name, each in found.items()} == {"item": (16, 8), "user": (16, 8)}
+
+
+def test_tables_have_the_kinds_that_a_model_keeps_in_a_list():
+    inputs, found = outputs(Listing((["user", "item"], KINDS)))
+    assert set(found) == set(KINDS)
+    assert inputs.recipes["edge_attr_dict"].expression.count("torch.randn(32, 16)") == len(KINDS)
+
+
+@pytest.mark.parametrize("name", ["x_dict", "edge_index_dict", "edge_attr_dict", "state_dict"])
+def test_nothing_is_made_up_where_no_kinds_are_known(name):
+    assert by_kind(name, Clues(nn.Linear(4, 4))) is None
