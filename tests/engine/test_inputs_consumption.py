@@ -372,7 +372,8 @@ class Masked(nn.Module):
 def test_flags_that_are_turned_into_tokens_stay_flags():
     assert read(Masked())[0] == {"x": "fc"}
     inputs = infer_inputs(Masked())
-    assert inputs.complete and inputs.recipes["padding_mask"].dtype is torch.bool
+    assert inputs.complete
+    assert inputs.recipes["padding_mask"].dtype is torch.bool
 
 
 class Offsets(nn.Module):
@@ -388,5 +389,5 @@ class Offsets(nn.Module):
 def test_a_mask_that_has_to_be_one_of_integers_has_zeros_and_ones():
     inputs = infer_inputs(Offsets())
     assert inputs.complete, inputs.failures
-    assert inputs.recipes["mask"].fill == "ones" and inputs.recipes["mask"].dtype is torch.int64
+    assert (inputs.recipes["mask"].fill, inputs.recipes["mask"].dtype) == ("ones", torch.int64)
     assert Offsets()(*materialize(inputs)[0]).shape[-1] == 4

@@ -38,7 +38,7 @@ class ByKind(nn.ModuleDict):
         super().__init__({"|".join(kind): part for kind, part in parts.items()})
 
     def keys(self):
-        return [tuple(each.split("|")) for each in super().keys()]
+        return [tuple(each.split("|")) for each in self]
 
     def items(self):
         return [(tuple(each.split("|")), part) for each, part in super().items()]

@@ -1444,5 +1444,6 @@ def test_what_is_called_as_a_metaclass_is_one_whatever_its_name(tmp_path):
         "class Kept(Base, metaclass=Singleton):\n    limit = 4\n",
     )
     assert missing == ["no_such_thing"]
-    assert module.Cache.__mro__ == (module.Cache, object) and module.Cache().size() == 3
+    assert module.Cache.__mro__ == (module.Cache, object)
+    assert module.Cache().size() == 3
     assert module.Kept.limit == 4

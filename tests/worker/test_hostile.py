@@ -610,7 +610,7 @@ class Net(Base):
         super().build(width)
         self.record = record
 
-    def forward(self, x: Record())::
+    def forward(self, x: Record()):
         return self.fc(x)
 """
 

@@ -1,6 +1,7 @@
 """Arguments that are layers, kinds of edges, slices and names: read by what only they have, or asked for later."""
 
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -35,7 +36,7 @@ class Split(nn.Module):
 
     def __init__(self, width: int, ranges: list[slice]):
         super().__init__()
-        if any(one.stop > other.start for one, other in zip(ranges, ranges[1:], strict=False)):
+        if any(one.stop > other.start for one, other in pairwise(ranges)):
             raise ValueError("ranges overlap")
         self.fc = nn.Linear(width, sum(each.stop - each.start for each in ranges))
 
