@@ -1,12 +1,23 @@
 """What a condition tells of the names in it: where `mode == "fast"` does not hold, `mode` is something else."""
 
 import ast
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from fxls.discovery.closing import Bound, Scope
 
 __all__ = ["under"]
+
+_ASKING: Final = {
+    "exists": True,
+    "is_given": True,
+    "is_some": True,
+    "not_none": True,
+    "is_not_none": True,
+    "is_none": False,
+}
+"""How functions are called that say whether something is there, and what they say where it is."""
 
 
 @contextmanager
@@ -15,41 +26,51 @@ def under(test: ast.expr, scope: Scope, *, holds: bool) -> Generator[None]:
 
     It is unknown there where all that is known of it is that it has another one.
     """
-    told = _told(test, scope, holds=holds)
-    if told is None:
-        yield
-        return
-    name, value = told
-    before, now = scope.names.get(name), Bound(value)
-    scope.names[name] = now
+    told = dict(_told(test, scope, holds=holds))
+    before = {name: scope.names.get(name) for name in told}
+    now = {name: Bound(value) for name, value in told.items()}
+    scope.names |= now
     yield
-    if scope.names.get(name) is now:  # What is assigned in a branch counts behind it.
-        if before is None:
+    for name, known in before.items():
+        if scope.names.get(name) is not now[name]:
+            continue  # What is assigned in a branch counts behind it.
+        if known is None:
             del scope.names[name]
         else:
-            scope.names[name] = before
+            scope.names[name] = known
 
 
-def _told(test: ast.expr, scope: Scope, *, holds: bool) -> tuple[str, ast.expr | None] | None:
-    """Return the name that a test is about and the value that it must have; None where what is known of it may be."""
+def _told(test: ast.expr, scope: Scope, *, holds: bool) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield the names that a test is about, with the values that they must have; none that may be what is known."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=inner):
-            return _told(inner, scope, holds=not holds)
+            yield from _told(inner, scope, holds=not holds)
+        case ast.BoolOp(op=kind, values=parts) if holds is isinstance(kind, ast.And):
+            for part in parts:
+                yield from _told(part, scope, holds=holds)
         case ast.Name(id=name):
             known = _literal(name, scope)
-            if known is None or bool(known.value) is holds:
-                return None
-            return name, ast.Constant(holds) if isinstance(known.value, bool) else None
-        case ast.Compare(left=ast.Name(id=name), ops=[operator], comparators=[ast.Constant() as wanted]):
-            known = _literal(name, scope)
-            if known is None or not isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
-                return None
-            must_be_equal = holds is isinstance(operator, ast.Eq | ast.Is)
-            if _are_equal(known, wanted) is must_be_equal:
-                return None
-            return name, wanted if must_be_equal else None
+            if known is not None and bool(known.value) is not holds:
+                yield name, ast.Constant(holds) if isinstance(known.value, bool) else None
+        case ast.Compare(
+            left=ast.Name(id=name),
+            ops=[ast.Eq() | ast.NotEq() | ast.Is() | ast.IsNot() as operator],
+            comparators=[ast.Constant() as wanted],
+        ):
+            yield from _compared(name, wanted, scope, must_be_equal=holds is isinstance(operator, ast.Eq | ast.Is))
+        case ast.Call(func=ast.Name(id=asking), args=[ast.Name(id=name)], keywords=[]) if asking in _ASKING:
+            yield from _compared(name, ast.Constant(None), scope, must_be_equal=holds is not _ASKING[asking])
         case _:
-            return None
+            pass
+
+
+def _compared(
+    name: str, wanted: ast.Constant, scope: Scope, *, must_be_equal: bool
+) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield a name that must have a value, or another one, unless that may be what is known of it."""
+    known = _literal(name, scope)
+    if known is not None and _are_equal(known, wanted) is not must_be_equal:
+        yield name, wanted if must_be_equal else None
 
 
 def _literal(name: str, scope: Scope) -> ast.Constant | None:

@@ -26,6 +26,7 @@ from fxls.discovery.syntax import (
     is_main_guard,
     items_of,
     span_of,
+    walk_but,
 )
 from fxls.text.scanning import LINE_END
 from fxworker.wire import LOCALS, Construct, Inputs, Location, Span, TraceTarget
@@ -309,17 +310,26 @@ class _Walk:
         """Note the models that an expression mentions and the calls that build or feed one."""
         if scope.parent is None and not self._mentions.within(expression.lineno, expression.end_lineno or 0):
             return
-        for node in ast.walk(expression):
-            if isinstance(node, ast.Name):
-                bound = scope.lookup(node.id)
-                if bound is not None and bound.model:
-                    self._mention(node, bound.model)
-            elif isinstance(node, ast.Call | ast.Dict) and (described := self._describing(node, scope)):
-                self._described.append(described)
-            elif isinstance(node, ast.Call):
-                self._call(node, scope)
-            elif isinstance(node, ast.NamedExpr):
-                scope.names[node.target.id] = Bound(closed(node.value, scope), self._model_of(node.value, scope))
+        nodes = [*walk_but(expression, ast.IfExp)]
+        for node in nodes:
+            self._node(node, scope)
+        for choice in (each for each in nodes if isinstance(each, ast.IfExp)):
+            self._expression(choice.test, scope)
+            for branch, holds in ((choice.body, True), (choice.orelse, False)):
+                with under(choice.test, scope, holds=holds):
+                    self._expression(branch, scope)
+
+    def _node(self, node: ast.AST, scope: Scope) -> None:
+        if isinstance(node, ast.Name):
+            bound = scope.lookup(node.id)
+            if bound is not None and bound.model:
+                self._mention(node, bound.model)
+        elif isinstance(node, ast.Call | ast.Dict) and (described := self._describing(node, scope)):
+            self._described.append(described)
+        elif isinstance(node, ast.Call):
+            self._call(node, scope)
+        elif isinstance(node, ast.NamedExpr):
+            scope.names[node.target.id] = Bound(closed(node.value, scope), self._model_of(node.value, scope))
 
     def _call(self, call: ast.Call, scope: Scope) -> None:
         name = dotted(call.func)

@@ -4,6 +4,7 @@ import ast
 import re
 import textwrap
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, TypeVar
 
@@ -241,3 +242,13 @@ def items_of(node: ast.Call | ast.Dict) -> dict[str, ast.expr]:
 
 def _is_name(key: object) -> bool:
     return isinstance(key, str) and key.isidentifier()
+
+
+def walk_but(node: ast.AST, kind: type[ast.AST]) -> Iterator[ast.AST]:
+    """Yield a node and all in it, in the order of `ast.walk`, but nothing of what is in those of a kind."""
+    waiting = deque([node])
+    while waiting:
+        each = waiting.popleft()
+        yield each
+        if not isinstance(each, kind):
+            waiting.extend(ast.iter_child_nodes(each))

@@ -321,6 +321,13 @@ def test_what_an_example_or_a_function_imports_has_its_full_name():
         ("flag", "flag", ["Net(1, True)", "Net(2, False)"]),
         ("not flag", "flag", ["Net(1, False)", "Net(2, True)"]),
         ("unknown == 'fast'", "mode", ["Net(1, 'slow')", "Net(2, 'slow')"]),
+        ("exists(norm)", "norm", ["Net(2, None)"]),
+        ("not exists(norm)", "norm", ["Net(1, None)"]),
+        ("is_none(norm)", "norm", ["Net(1, None)"]),
+        ("exists(size)", "size", ["Net(1, 4)", "Net(2, None)"]),
+        ("exists(norm) and not flag", "norm", ["Net(2, None)"]),
+        ("flag or norm is None", "flag", ["Net(1, False)", "Net(2, False)"]),
+        ("flag or norm is None", "norm", ["Net(1, None)"]),
     ],
 )
 def test_a_call_in_a_branch_has_what_the_condition_says(condition, name, expected):
@@ -328,6 +335,9 @@ def test_a_call_in_a_branch_has_what_the_condition_says(condition, name, expecte
     text = NET + begin + f"        Net(1, {name})\n    else:\n        Net(2, {name})\n"
     assert [expression for _, expression in constructs(text)] == expected
     assert len(constructs(NET + begin + f"        pass\n    Net(3, {name})\n")) == 1
+    chosen = f"    keep(Net(1, {name}) if {condition} else Net(2, {name}))\n    Net(3, {name})\n"
+    found = [expression for _, expression in constructs(NET + begin.partition("\n")[0] + "\n" + chosen)]
+    assert sorted(each for each in found if "3" not in each) == expected
 
 
 def test_what_a_branch_assigns_counts_behind_it():
