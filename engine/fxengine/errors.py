@@ -245,13 +245,21 @@ def kept_in(error: BaseException, kind: type[BaseException], name: str) -> Any:
     return vars(kind)[name].__get__(error)
 
 
+_IN_SCRIPT: Final = "The following operation failed in the TorchScript interpreter."
+_SAID_IN_SCRIPT: Final = "\nRuntimeError: "
+"""How the text of an error begins that scripted code has raised, and what comes before the message in it."""
+
+
 def text_of(error: BaseException) -> str:
     """Return an exception's message; the class may be the user's own, and asking for its text may raise anything.
 
-    The middle of a text that nobody could read is left out: what looks through messages would take its time.
+    The middle of a text that nobody could read is left out: what looks through messages would take its time. Of what
+    failed in scripted code only what is wrong is told, and not where in the script: that stands around it.
     """
     try:
         text = str(error)
+        if text.startswith(_IN_SCRIPT):
+            text = text.rpartition(_SAID_IN_SCRIPT)[2].strip() or text
         return text if len(text) <= _READABLE else f"{text[: _READABLE // 2]} … {text[-_READABLE // 2 :]}"
     except BaseException as second:  # noqa: BLE001 — It is the user's code that runs here.
         return f"<its text cannot be had: {type(second).__name__}>"

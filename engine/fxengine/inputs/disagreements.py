@@ -67,7 +67,7 @@ _MOST: Final = 4
 
 def disagreements(outcome: Outcome) -> tuple[Disagreement, ...]:
     """Return the sizes that did not agree where a trial ended, the likeliest first; none where it was about others."""
-    return _kept([*(_between(outcome.operation) if outcome.operation is not None else ()), *_told(str(outcome.error))])
+    return _kept([*(_between(outcome.operation) if outcome.operation is not None else ()), *_told(outcome.said)])
 
 
 def disagreement(outcome: Outcome) -> Disagreement | None:
@@ -76,7 +76,7 @@ def disagreement(outcome: Outcome) -> Disagreement | None:
     Of values that are joined some sizes may differ, and of two that are spread over each other. A size that is to be
     divided has the last part, with what is left over, and what each part should have.
     """
-    message = str(outcome.error)
+    message = outcome.said
     said = _OF_TWO.search(message)
     if said is not None:
         one, other = (int(each) for each in said.groups() if each is not None)

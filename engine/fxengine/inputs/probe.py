@@ -22,6 +22,7 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from fxengine.classification import Moment, moments_of
+from fxengine.errors import text_of
 from fxengine.evaluation import evaluate
 from fxengine.inputs.accounts import Accounts, Operation, Sources
 from fxengine.inputs.indices import Indices
@@ -153,6 +154,11 @@ class Outcome:
         return self.calls > other.calls
 
     @property
+    def said(self) -> str:
+        """What the error says, "" where there is none."""
+        return text_of(self.error) if self.error is not None else ""
+
+    @property
     def accepted(self) -> bool:
         """Whether the inputs fit as far as can be known: the model ran, or stopped only as it wanted to read data."""
         return self.error is None or (needs_data(self.error) and not self._lacks_a_number)
@@ -171,7 +177,7 @@ class Outcome:
 
 def first_line(error: Any) -> str:
     """Return the type of an error, and the first line of what it says."""
-    text = str(error).strip()
+    text = text_of(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
 
 

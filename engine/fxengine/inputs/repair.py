@@ -97,7 +97,7 @@ def repairs(recipes: Assignment, outcome: Outcome, clues: Clues, proposer: Propo
         yield from _with_siblings(moves, _safely(by_operation(moves, outcome.operation)))
         yield from moves.lengthened(0.3)
     yield from _with_siblings(moves, _safely(by_scene(moves, proposer)), of_pictures=False)
-    yield from _with_siblings(moves, _safely(by_message(moves, str(outcome.error), proposer)), of_pictures=False)
+    yield from _with_siblings(moves, _safely(by_message(moves, outcome.said, proposer)), of_pictures=False)
     yield from by_guess(moves)
 
 
