@@ -29,6 +29,13 @@ _LAID_OUT: Final = frozenset({
 })  # fmt: skip
 """What leaves each number as it is, or puts a small one in its place."""
 
+_SCALED: Final = frozenset({
+    Tensor.__mul__, Tensor.__rmul__, Tensor.mul, torch.mul, Tensor.__truediv__, Tensor.div, torch.div, Tensor.round,
+    torch.round, Tensor.floor, torch.floor, Tensor.ceil, torch.ceil, Tensor.__sub__, Tensor.sub, torch.sub,
+    Tensor.__add__, Tensor.__radd__, Tensor.add, torch.add,
+})  # fmt: skip
+"""What makes of any numbers any others, on the way to places in a table: `torch.round(share * 100).long()`."""
+
 _WHOLE: Final = frozenset({torch.int64, torch.int32, torch.int16, torch.int8})
 
 _FEW: Final = 2
@@ -104,7 +111,8 @@ class Indices:
             self.note_result(func, args, part)
         if not isinstance(result, Tensor) or not args:
             return
-        if func in _LAID_OUT and (id(args[0]) in self._fractions or id(args[0]) in self._rounded):
+        is_followed = func in _LAID_OUT or func in _SCALED
+        if is_followed and (id(args[0]) in self._fractions or id(args[0]) in self._rounded):
             (self._fractions if result.is_floating_point() else self._rounded).add(id(result))
         if result.is_floating_point():
             return

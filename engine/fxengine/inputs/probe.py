@@ -251,6 +251,8 @@ class _Probe(ShapesOnly):
             _check_index(func, args, kwargs)
         elif func is Tensor.__getitem__:
             self.indices.pick(*args)
+            if self.rounded is None and any(map(self.indices.are_rounded, args[1:])):
+                self.rounded = self.accounts.operation(func, args, kwargs)
         elif func is Tensor.__setitem__:
             self._check_put(*args)
 
