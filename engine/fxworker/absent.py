@@ -16,7 +16,7 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final
 
-from torch import nn
+from torch import Tensor, nn
 
 from fxengine.errors import text_of
 from fxworker.absences import ABSENCES, NOWHERE, STAR
@@ -38,6 +38,7 @@ from fxworker.choices import parameters_of
 from fxworker.guarded import is_prepared
 from fxworker.having import is_assigned, is_assigned_later
 from fxworker.keeping import AbsentBeside, kept
+from fxworker.known_kernels import known_kernel
 from fxworker.namesakes import HandingOn, handed_on, layer_in, namesake, shipped
 from fxworker.parts import Part, PartNumber, part, unless_asserted
 from fxworker.records import (
@@ -301,6 +302,8 @@ class _Absent:
         if not ABSENCES.permissive:
             if not is_constructing(sys._getframe(1)):
                 known = namesake(self.__dict__["_path"].rpartition(".")[2])
+                if any(isinstance(each, Tensor) for each in (*args, *kwargs.values())):
+                    known = known_kernel(self.__dict__["_path"]) or known
                 if isinstance(known, types.FunctionType):
                     return known(*args, **kwargs)  # What its name says it does anywhere.
                 raise ABSENCES.missing(self.__dict__["_path"])
