@@ -19,6 +19,7 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from fxengine.errors import text_of
+from fxengine.wrapping import find_proxy
 from fxworker.absences import ABSENCES, NOWHERE, STAR
 from fxworker.arrays import SQUARE, ones, shape_told
 from fxworker.callers import (
@@ -154,6 +155,20 @@ def _exception(path: str, kind: str) -> type[Exception]:
 
     own = types.new_class(name, (Exception,), exec_body=lambda body: body.update(__module__=path, __new__=made))
     return own
+
+
+@lru_cache(maxsize=256)
+def _step(path: str) -> types.FunctionType:
+    """Return the function that a step of a graph calls in place of one that is absent, by its full name."""
+
+    def step(*args: Any, **kwargs: Any) -> Any:
+        if (known := known_kernel(path)) is not None:
+            return known(*args, **kwargs)
+        raise ABSENCES.missing(path)
+
+    step.__module__, _, step.__name__ = path.rpartition(".")
+    step.__qualname__ = step.__name__
+    return step
 
 
 class AbsentModule(types.ModuleType):
@@ -306,6 +321,8 @@ class _Absent:
                     known = known_kernel(self.__dict__["_path"]) or known
                 if isinstance(known, types.FunctionType):
                     return known(*args, **kwargs)  # What its name says it does anywhere.
+                if (symbolic := find_proxy((args, kwargs))) is not None:
+                    return symbolic.tracer.create_proxy("call_function", _step(self.__dict__["_path"]), args, kwargs)
                 raise ABSENCES.missing(self.__dict__["_path"])
             return self if is_dropped(sys._getframe(1)) else _given(self.__dict__["_path"], args, kwargs)
         if tuple(map(type, args)) == (str, tuple, dict) and "__qualname__" in args[2]:
