@@ -11,7 +11,7 @@ import operator
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final
@@ -155,6 +155,22 @@ def _exception(path: str, kind: str) -> type[Exception]:
 
     own = types.new_class(name, (Exception,), exec_body=lambda body: body.update(__module__=path, __new__=made))
     return own
+
+
+def _run(path: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Return what a call of something absent gives while a model runs: what its name says, or a step of the graph.
+
+    Raises:
+        ModuleNotFoundError: Nobody knows, and nothing records it.
+    """
+    known = namesake(path.rpartition(".")[2])
+    if any(isinstance(each, Tensor) for each in (*args, *kwargs.values())):
+        known = known_kernel(path) or known
+    if isinstance(known, types.FunctionType):
+        return known(*args, **kwargs)  # What its name says it does anywhere.
+    if (symbolic := find_proxy((args, kwargs))) is not None:
+        return symbolic.tracer.create_proxy("call_function", _step(path), args, dict(kwargs))
+    raise ABSENCES.missing(path)
 
 
 @lru_cache(maxsize=256)
@@ -316,14 +332,7 @@ class _Absent:
             return file
         if not ABSENCES.permissive:
             if not is_constructing(sys._getframe(1)):
-                known = namesake(self.__dict__["_path"].rpartition(".")[2])
-                if any(isinstance(each, Tensor) for each in (*args, *kwargs.values())):
-                    known = known_kernel(self.__dict__["_path"]) or known
-                if isinstance(known, types.FunctionType):
-                    return known(*args, **kwargs)  # What its name says it does anywhere.
-                if (symbolic := find_proxy((args, kwargs))) is not None:
-                    return symbolic.tracer.create_proxy("call_function", _step(self.__dict__["_path"]), args, kwargs)
-                raise ABSENCES.missing(self.__dict__["_path"])
+                return _run(self.__dict__["_path"], args, kwargs)
             return self if is_dropped(sys._getframe(1)) else _given(self.__dict__["_path"], args, kwargs)
         if tuple(map(type, args)) == (str, tuple, dict) and "__qualname__" in args[2]:
             return type(*args)  # The metaclass of a class that is defined.

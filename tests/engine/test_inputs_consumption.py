@@ -391,3 +391,24 @@ def test_a_mask_that_has_to_be_one_of_integers_has_zeros_and_ones():
     assert inputs.complete, inputs.failures
     assert (inputs.recipes["mask"].fill, inputs.recipes["mask"].dtype) == ("ones", torch.int64)
     assert Offsets()(*materialize(inputs)[0]).shape[-1] == 4
+
+
+class Moded(nn.Module):
+    """What `mode` is compared with says what it is; where it is nothing of that, a variable is not set."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x, mode, kind):
+        if mode == "test":
+            y = self.fc(x)
+        elif mode == "train":
+            y = self.fc(x) * 2
+        return y if kind in ("plain", "other") else None
+
+
+def test_what_is_compared_with_texts_is_one_of_them():
+    inputs = infer_inputs(Moded())
+    assert inputs.complete, inputs.failures
+    assert inputs.expression == "torch.randn(2, 8), 'test', 'plain'"

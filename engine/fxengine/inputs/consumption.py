@@ -69,6 +69,7 @@ class Consumption:
         numbers: The parameters that sizes are made of.
         flags: The parameters that are asked whether they are true.
         shares: The parameters that sizes are multiplied with.
+        texts: The texts that parameters are compared with.
         unpacked: The names that parameters are unpacked into.
         attributes: What is read of parameters that no tensor has. What layers want of it is among the wishes, by its
             path: `data.x`; `graphs[]` are the items of `graphs`.
@@ -83,6 +84,7 @@ class Consumption:
     numbers: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
     shares: frozenset[str] = frozenset()
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     unpacked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -132,6 +134,7 @@ def consumption(
         frozenset(all_given.numbers),
         frozenset(all_given.flags),
         frozenset(all_given.shares),
+        {name: tuple(compared) for name, compared in all_given.texts.items()},
         all_given.unpacked,
         {name: tuple(read) for name, read in all_given.attributes.items()},
         {name: tuple(read) for name, read in all_given.keys.items()},
@@ -153,6 +156,7 @@ class _Reader:
         numbers: The parameters that sizes are made of.
         flags: The parameters that are asked whether they are true.
         shares: The parameters that sizes are multiplied with.
+        texts: The texts that each parameter is compared with.
         unpacked: The names that parameters are unpacked into.
         attributes: What is read of each parameter that no tensor has.
         keys: What is looked up in each parameter by a name.
@@ -168,6 +172,7 @@ class _Reader:
     numbers: set[str] = field(default_factory=set[str])
     flags: set[str] = field(default_factory=set[str])
     shares: set[str] = field(default_factory=set[str])
+    texts: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
     unpacked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     attributes: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
     keys: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
@@ -230,6 +235,13 @@ class _Reader:
         """Note that a size is multiplied with a parameter."""
         if any(each is EXTENT for each in factors):
             self.shares.update(each.name for each in factors if isinstance(each, Given))
+
+    def compare(self, value: Any, with_: Any) -> None:
+        """Note that a parameter is compared with a text, or looked for among some."""
+        several = with_ if isinstance(with_, tuple) else (with_,)
+        if isinstance(value, Given) and several and all(isinstance(each, str) for each in several):
+            self.texts.setdefault(value.name, {}).update(dict.fromkeys(several))
+            self.sought.discard(value.name)
 
     def asked(self, value: Any) -> bool | None:
         """Return whether a value that is asked whether it is true is so, None where that is not known."""
@@ -450,7 +462,9 @@ class _Body:
             case ast.BoolOp(op=kind, values=values):
                 return self._either(isinstance(kind, ast.Or), values)
             case ast.Compare(left=left, ops=[kind], comparators=[right]):
-                return compared(type(kind), self.value(left), self.value(right))
+                values = self.value(left), self.value(right)
+                self.reader.compare(*values)
+                return compared(type(kind), *values)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 return self._choice(test, body, orelse)
             case ast.NamedExpr(target=target, value=inner):

@@ -112,6 +112,7 @@ class Proposer:
         numbers: Collection[str] = (),
         flags: Collection[str] = (),
         shares: Collection[str] = (),
+        texts: Mapping[str, tuple[str, ...]] | None = None,
         unpacked: Mapping[str, tuple[str, ...]] | None = None,
         counted: Collection[str] = (),
         lengths: Collection[str] = (),
@@ -134,6 +135,7 @@ class Proposer:
             numbers: The parameters that sizes are made of.
             flags: The parameters that are asked whether they are true.
             shares: The parameters that sizes are multiplied with.
+            texts: The texts that parameters are compared with.
             unpacked: The names that parameters are unpacked into.
             counted: The names of what is counted with, so that a mask is one of numbers.
             lengths: The parameters that say how long each example is.
@@ -155,6 +157,7 @@ class Proposer:
         self.numbers = numbers
         self.flags = flags
         self.shares = shares
+        self.texts = texts or {}
         self.unpacked = unpacked or {}
         self.counted = counted
         self.lengths = lengths
@@ -342,9 +345,8 @@ class Proposer:
 
     def _by_use(self, parameter: Parameter) -> Iterator[Recipe]:
         """Yield what is no tensor by what is done with it: a list of pictures, the state of a layer, a size."""
-        whole = self._whole(parameter.name)
-        if whole is not None and not is_tensor_type(without_none(parameter.annotation)):
-            yield whole
+        if not is_tensor_type(without_none(parameter.annotation)):
+            yield from self._no_tensors(parameter.name)
         if parameter.name in self.numbers:
             named = (each for each in self.by_name(parameter.name) if isinstance(each, Constant))
             known = next((each for each in named if isinstance(each.value, float)), None)
@@ -387,6 +389,13 @@ class Proposer:
                 state = TensorRecipe((BATCH, width), because=because)
             is_pair = isinstance(module, nn.LSTM | nn.LSTMCell)
             yield Listing((state, state), tuple, because) if is_pair else state
+
+    def _no_tensors(self, name: str) -> Iterator[Recipe]:
+        """Yield the texts that a parameter is compared with, and the object that it is read as."""
+        for text in self.texts.get(name, ()):
+            yield Constant(text, f"`{name}` is compared with {text!r}")
+        if (whole := self._whole(name)) is not None:
+            yield whole
 
     def _is_of_edges(self, name: str) -> bool:
         """Whether what is unpacked is a table of edges, with a row for their beginnings and one for their ends."""

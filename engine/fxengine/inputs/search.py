@@ -247,6 +247,7 @@ class _Search:
             rows=read.rows,
             numbers=read.numbers,
             flags=read.flags,
+            texts=read.texts,
             shares=read.shares,
             unpacked=read.unpacked,
             counted=counted(taker),
