@@ -75,7 +75,7 @@ class Accounts:
                 for key, item in value.items():
                     self.mark_input(item, (*place, key))
             case _ if hasattr(value, "__dict__") and not isinstance(value, Tensor | nn.Module | type):
-                for key, item in vars(value).items():
+                for key, item in _attributes(value).items():
                     self.mark_input(item, (*place, key))
             case _:
                 pass
@@ -129,3 +129,9 @@ class Accounts:
             elif isinstance(value, list | tuple):
                 places |= self._places_in(value)
         return places
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Return what an object was made of, which graphs of `torch_geometric` keep in one of their own."""
+    kept = vars(vars(value)["_store"]).get("_mapping") if hasattr(vars(value).get("_store"), "__dict__") else None
+    return kept if isinstance(kept, dict) else vars(value)

@@ -329,7 +329,7 @@ class _Body:
     def _statement(self, statement: ast.stmt) -> bool:  # noqa: C901, PLR0912 - a table of syntax.
         match statement:
             case ast.Assign(targets=targets, value=value):
-                found = self.value(value)
+                found = self._made_anew(targets, value, self.value(value))
                 for target in targets:
                     self._bind(target, found)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -360,6 +360,17 @@ class _Body:
             case _:
                 pass
         return False
+
+    def _made_anew(self, targets: list[ast.expr], value: ast.expr, found: Any) -> Any:
+        """Return what an object is that a function is given and returns: `data = pool(ids, data)` has its parts."""
+        match targets, value:
+            case [ast.Name(id=name)], ast.Call(args=arguments) if found is UNKNOWN:
+                before = self.scope.get(name)
+                is_given = any(isinstance(each, ast.Name) and each.id == name for each in arguments)
+                is_object = isinstance(before, Given) and before.name in self.reader.attributes
+                return before if is_given and is_object else found
+            case _:
+                return found
 
     def _indices(self, items: ast.expr, target: ast.expr, body: list[ast.stmt]) -> range | None:
         """The numbers that a loop goes through to reach items of an argument by them; None where that is not done."""

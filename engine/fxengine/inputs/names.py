@@ -179,6 +179,11 @@ def _graph_index(_clues: Clues) -> list[Recipe]:
     return [TensorRecipe((NODES,), "zeros", torch.int64)]
 
 
+def _clusters(_clues: Clues) -> list[Recipe]:
+    """Which group of nodes each is in that becomes one of a smaller graph."""
+    return [_integers((NODES,), NODES // BATCH)]
+
+
 def _nodes_of_graphs(_clues: Clues) -> list[Recipe]:
     """How many nodes each graph has."""
     return [TensorRecipe((BATCH,), "full", torch.int64, NODES // BATCH)]
@@ -359,6 +364,7 @@ NAME_RULES = tuple(
         (r"^edges?_(attr|feat|type)", _edge_attributes),
         (r"^((node|atom)s?_)?batch(_index)?$", _graph_index),
         (r"^(edge|bond)s?_batch(_index)?$", _graph_of_edges),
+        (r"^clusters?(_ids?|_index)?\d*$", _clusters),
         (r"^(n|num)_?(node|atom)s?$", _nodes_of_graphs),
         (r"^(n|num)_?edges?$", _edges_of_graphs),
         (r"(^|_)(atomic_num(ber)?s?|atom_types?|species)$", _atoms),

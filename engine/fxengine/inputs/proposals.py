@@ -24,7 +24,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from fxengine.inputs.annotations import holds_tensors, name_of, of_one, plain, resolved, singular
 from fxengine.inputs.clues import BATCH, COORDINATES, NODES, Clues, LayerWish
-from fxengine.inputs.heterogeneous import by_kind
+from fxengine.inputs.graphs import by_kind, kind_of_graph
 from fxengine.inputs.levels import levelled
 from fxengine.inputs.names import MAPS, NAME_RULES, OF_MEASUREMENTS, features, image, is_of_graph, of_layer
 from fxengine.inputs.recipes import (
@@ -249,7 +249,7 @@ class Proposer:
                 parts = tuple((key, known.get(key, part)) for key, part in self.parts(owner, read or looked_up))
                 because = f"{', '.join(read or looked_up) or 'names'} of `{name}`"
                 if owner == name:
-                    return Structure(parts, because) if read else Record(parts, because)
+                    return Structure(parts, because, kind_of_graph(read)) if read else Record(parts, because)
                 ones = tuple((key, of_one(part)) for key, part in parts)
                 return Listing((Structure(ones) if read else Record(ones),) * BATCH, because=because)
         return None

@@ -196,6 +196,9 @@ class Keyed(SimpleNamespace):
         return hasattr(self, name)
 
 
+_NAMED_IN_FULL = ("torch.", "torch_geometric.")
+"""Modules of classes that a file need not have a name for."""
+
 _KEYED = (
     "type('Keyed', (SimpleNamespace,), {'__getitem__': lambda self, name: getattr(self, name), "
     "'__contains__': lambda self, name: hasattr(self, name)})"
@@ -213,7 +216,7 @@ class Structure(_Named):
     def expression(self) -> str:
         """Python source that makes it."""
         module = self.type.__module__
-        name = f"{module}.{self.type.__name__}" if module.startswith("torch.") else self.type.__name__
+        name = f"{module}.{self.type.__name__}" if module.startswith(_NAMED_IN_FULL) else self.type.__name__
         name = _KEYED if self.type is Keyed else name
         return f"{name}({', '.join(f'{key}={item.expression}' for key, item in self.items)})"
 

@@ -1,6 +1,7 @@
 """Trial runs of small models on real data: whether the values of inputs fit, which shapes do not tell."""
 
 import contextlib
+import copy
 import itertools
 import re
 import time
@@ -207,10 +208,18 @@ def _failure(
     with torch.set_grad_enabled(gradients), UntilDeadline(time.process_time() + _LONGEST_RUN):
         for values in inputs:
             try:
-                run(values)
+                run(_copied(values))
             except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
                 return _Failure(error, values, gradients)
     return None
+
+
+def _copied(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the same values to be run on: a model may change what it is given, and is given them again."""
+    try:
+        return copy.deepcopy(dict(values))
+    except Exception:  # noqa: BLE001 - how an object is copied is up to its class.
+        return values
 
 
 def is_never_viewed(root: Any, recipes: Mapping[str, Recipe], positional: int, outcome: Outcome) -> bool:

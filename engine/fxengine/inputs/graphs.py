@@ -1,20 +1,27 @@
-"""Graphs whose nodes and edges are of several kinds: which kinds a model knows, and what it is fed of each.
+"""Graphs: the class of those that are one object, and tables of nodes and edges that are of several kinds.
 
-Their tables are passed by kind, as `x_dict` and `edge_index_dict` are: a kind of edges is written as the nodes it
-leaves, what it is called, and the nodes it reaches.
+What is passed by kind is called `x_dict` and `edge_index_dict`: a kind of edges is written as the nodes it leaves, what
+it is called, and the nodes it reaches.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any, Final, TypeGuard
 
 import torch
 from torch import nn
 
 from fxengine.inputs.clues import EDGES, NODES, Clues
+from fxengine.inputs.names import is_of_graph
 from fxengine.inputs.recipes import Recipe, Record, TensorRecipe
 
-__all__ = ["by_kind"]
+__all__ = ["by_kind", "kind_of_graph"]
+
+_HOME: Final = "torch_geometric.data"
+_OF_SEVERAL: Final = frozenset({"num_graphs", "ptr"})
+"""Where graphs that are one object have their class, and what one of them alone has not."""
 
 _Kind = tuple[str, str, str]
 
@@ -44,6 +51,16 @@ def by_kind(name: str, clues: Clues) -> Record | None:
             items: tuple[tuple[Any, Recipe], ...] = tuple((kind, table) for kind in kinds())
             return Record(items, f"the kinds that the model knows, by the name `{name}`") if items else None
     return None
+
+
+def kind_of_graph(read: Collection[str]) -> Callable[..., Any]:
+    """Return the class of an object of which this is read: that of graphs, where a library has it that is imported.
+
+    It has methods which nothing else has, as `clone`, and what is known of a graph by what it has.
+    """
+    found = getattr(sys.modules.get(_HOME), "Data", None)
+    is_one = is_of_graph(read) and _OF_SEVERAL.isdisjoint(read)
+    return found if isinstance(found, type) and is_one else SimpleNamespace
 
 
 def _nodes(clues: Clues) -> list[str]:

@@ -1,4 +1,7 @@
-"""Inputs of models of graphs whose nodes and edges are of several kinds: tables by kind."""
+"""Inputs of models of graphs: objects of a class that has them, and tables by kind."""
+
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -6,7 +9,7 @@ from torch import nn
 
 from fxengine.inputs import infer_inputs, materialize
 from fxengine.inputs.clues import Clues
-from fxengine.inputs.heterogeneous import by_kind
+from fxengine.inputs.graphs import by_kind, kind_of_graph
 
 KINDS = [("user", "rates", "item"), ("item", "rated_by", "user")]
 
@@ -88,3 +91,69 @@ def test_tables_have_the_kinds_that_a_model_keeps_in_a_list():
 @pytest.mark.parametrize("name", ["x_dict", "edge_index_dict", "edge_attr_dict", "state_dict"])
 def test_nothing_is_made_up_where_no_kinds_are_known(name):
     assert by_kind(name, Clues(nn.Linear(4, 4))) is None
+
+
+class Data:
+    """A graph as one object, which keeps what it is made of in another."""
+
+    def __init__(self, x=None, edge_index=None, **more):
+        self.__dict__["_store"] = Store({"x": x, "edge_index": edge_index, **more})
+
+    def __getattr__(self, name):
+        kept = self.__dict__["_store"]._mapping
+        if name not in kept:
+            raise AttributeError(f"'Store' object has no attribute {name!r}")
+        return kept[name]
+
+    def __setattr__(self, name, value):
+        self.__dict__["_store"]._mapping[name] = value
+
+    def __deepcopy__(self, memo):
+        return self.clone()
+
+    def clone(self):
+        return type(self)(**{name: each.clone() for name, each in self.__dict__["_store"]._mapping.items()})
+
+
+class Store:
+    def __init__(self, mapping):
+        self._mapping = mapping
+
+
+Data.__module__ = "torch_geometric.data.data"
+
+
+def pooled(cluster, data):
+    groups, count = cluster.unique(return_inverse=True)[1], int(cluster.max()) + 1
+    return Data(x=torch.zeros(count, data.x.shape[1]).index_add(0, groups, data.x), coarse=data.coarse)
+
+
+class Pooling(nn.Module):
+    """It clones what it is given, changes it, and reads more of what a function makes of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.own = nn.Linear(6, 6), nn.Linear(6, 2)
+
+    def forward(self, data):
+        kept = data.clone()
+        data.x = self.fc(data.x)[data.edge_index[0]].mean(0) + data.x
+        data = pooled(data.cluster0, data)
+        assert data.coarse.dim() == 1
+        return self.own(kept.x).sum() + data.x.sum()
+
+
+def test_a_graph_is_an_object_of_the_class_that_graphs_have(monkeypatch):
+    home = ModuleType("torch_geometric.data")
+    home.Data = Data
+    monkeypatch.setitem(sys.modules, "torch_geometric.data", home)
+    inputs, _ = outputs(Pooling())
+    (graph,) = inputs.recipes.values()
+    assert graph.expression.startswith("torch_geometric.data.data.Data(x=torch.randn(16, 6), ")
+    assert "cluster0=torch.randint(0, 8, (16,))" in graph.expression
+    assert {name for name, _ in graph.items} == {"x", "edge_index", "cluster0", "coarse"}
+
+
+def test_without_the_library_it_is_any_object_with_what_is_read(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch_geometric.data", raising=False)
+    assert kind_of_graph(["x", "edge_index"]) is SimpleNamespace
