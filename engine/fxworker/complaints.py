@@ -55,7 +55,7 @@ from fxworker.patience import OutOfPatience
 from fxworker.pointing import place_refused, place_spread
 from fxworker.prefixes import prefixes_in
 from fxworker.titled import titles_wanted
-from fxworker.tracebacks import conditions_of, looked_into, moments_through, spread_in, words_of
+from fxworker.tracebacks import conditions_of, is_given_none, looked_into, moments_through, spread_in, words_of
 from fxworker.wording import (
     MOST_VALUES,
     WANTED,
@@ -64,6 +64,7 @@ from fxworker.wording import (
     is_read_as_number,
     is_small_picture,
     missing_in,
+    no_module_in,
     no_number_in,
     numbers,
     quoted,
@@ -210,6 +211,7 @@ def _read(error: BaseException, moments: Moments) -> Complaint:
     classes = _checked(error, tests)
     if not classes:
         got, classes = (got, ()) if got else titles_wanted(moments, tests)
+    got = got or no_module_in(text)
     if got or classes:
         kind: Kind | None = "object" if got and not classes else said_kind(text)
         return Complaint(words, kind, got, values=values, classes=classes)
@@ -257,8 +259,15 @@ def _about_value(
         # Something was too large, or too small for what it is divided by.
         return Complaint(words, values=("512", "1") if isinstance(error, ZeroDivisionError) else ("2", "1"))
     if isinstance(error, TypeError | ValueError | IndexError):
-        return _about_kind(error, text, words, values, moments, tests)
+        told = _about_kind(error, text, words, values, moments, tests)
+        return replace(told, kind="number", got="NoneType") if _is_of_none(error) and not told.got else told
     return Complaint(words, said_kind(text), length=_length_in(tests, moments), values=values)
+
+
+def _is_of_none(error: BaseException) -> bool:
+    """Whether a call does not take None for a number, and says something else."""
+    moments = moments_of(error.__traceback__) if isinstance(error, TypeError) else []
+    return bool(moments) and is_given_none(moments[-1])
 
 
 def _about_key(error: BaseException, text: str, words: tuple[str, ...], moments: Moments) -> Complaint | None:

@@ -281,7 +281,8 @@ class Mending(Completing):
             found += self._proposed(choice, path)[:2]
         classes = (*complaint.classes, *complaint.records)
         # What it is one of already was asked for besides something else.
-        classes = () if now is not None and type_name(now) in {each.__name__ for each in classes} else classes
+        is_one = now is not None and type_name(now) in {each.__name__ for each in classes}
+        classes = () if is_one and complaint.kind is not None else classes
         known = [value for cls in classes for value in self._proposals.instances_of(cls)]
         # What an object holds that is not liked, it may do without, if it can be no other of the kind.
         is_held = isinstance(now, Group) and "." in path and complaint.got == type_name(now)
@@ -290,7 +291,8 @@ class Mending(Completing):
             # What is so long already has items that are not.
             inner, outer = of_length_within(now, complaint.length), of_length(now, complaint.length)
             found += [*inner, *outer] if length_of(now) in {complaint.length, sys.maxsize} else [*outer, *inner]
-        is_other = complaint.got and complaint.got != (type_name(now) if now is not None else slot.usual_type)
+        is_meant = _may_be(now, complaint.got) if now is not None else complaint.got == slot.usual_type
+        is_other = complaint.got and not is_meant
         if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
             of_kind = self._proposals.for_kind(complaint.kind, slot, choice)[:6]
             if complaint.kind == "sequence" and is_configuration(slot.name):

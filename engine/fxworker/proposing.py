@@ -44,7 +44,17 @@ from fxworker.lineages import is_out_of_place
 from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
 from fxworker.settings import NO_SETTINGS, Settings
-from fxworker.slots import Slot, as_used, is_other, is_section, may_hold, one_for_all, parted, told_apart
+from fxworker.slots import (
+    Slot,
+    as_used,
+    is_other,
+    is_section,
+    length_of_items,
+    may_hold,
+    one_for_all,
+    parted,
+    told_apart,
+)
 from fxworker.stock import OF_KIND, UNKNOWN, fits, giving, layers_read, of_convolutions
 from fxworker.usage import usage_of
 
@@ -249,7 +259,8 @@ class Proposals:
             name = _GETTING.sub("", owner_of(around)[1])
         gives = usage.get(f".{GIVEN}", Use()).kind
         fields, nested = tuple(fields_of(usage, "")), items.kind == "sequence"
-        return Slot(path, name, hint, default, usage.get("", Use()), fields, nested, gives, tuple(items.literals))
+        use, letters = usage.get("", Use()), tuple(items.literals)
+        return Slot(path, name, hint, default, use, fields, nested, gives, letters, items.count)
 
     def optional(self, choice: Choice, path: str) -> list[str]:
         """Return the parameters of a constructor that need not be given, or what an object may lack."""
@@ -355,7 +366,7 @@ class Proposals:
         for name in sorted((slot.name, *slot.use.names), key=lambda each: not each.endswith("name_or_path")):
             known = usual_values(name)
             if slot.nested:
-                known = tuple(each for each in known if _NESTED.match(each))
+                known = tuple(each for each in known if _NESTED.match(each) and slot.each in {0, length_of_items(each)})
             if _CHANNELS.fullmatch(name) and not _GIVEN.isdisjoint(slot.use.names) and _MADE.isdisjoint(slot.use.names):
                 known = usual_values("in_channels")
             if self._inner and known[:1] == ("3",):

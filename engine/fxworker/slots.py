@@ -31,8 +31,8 @@ _WIDTHS: Final = ("64", "8", "4")
 class Slot:
     """A place for a value: a parameter or a field, with what is known of it.
 
-    `nested` says that its items are lists, `gives` what comes out of it where it is called, and `letters` what its
-    items are compared with.
+    `nested` says that its items are lists, `gives` what comes out of it where it is called, `letters` what its items
+    are compared with, and `each` into how many variables they are unpacked.
     """
 
     path: str
@@ -44,6 +44,7 @@ class Slot:
     nested: bool = False
     gives: Kind | None = None
     letters: tuple[str, ...] = ()
+    each: int = 0
 
     @property
     def kind(self) -> Kind | None:
@@ -95,6 +96,13 @@ def as_used(known: tuple[str, ...], slot: Slot) -> tuple[str, ...]:
         # So many parts are made, however it is called.
         known = (*FEW, *known)
     return known
+
+
+def length_of_items(expression: str) -> int:
+    """Return how many items each item of a list has that is written out, 0 where they differ or have no length."""
+    found = literal(expression)
+    lengths = {len(each) if isinstance(each, list | tuple) else 0 for each in found} if found else set[int]()
+    return lengths.pop() if len(lengths) == 1 else 0
 
 
 def one_for_all(slot: Slot, known: Sequence[str]) -> Sequence[Value]:

@@ -9,7 +9,7 @@ import linecache
 import re
 from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType, TracebackType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from torch import nn
 
@@ -18,6 +18,7 @@ from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.callers import EXPRESSION
+from fxworker.choices import attribute_of
 from fxworker.handing import handed_from
 from fxworker.lacking import WORD, Moments
 
@@ -44,10 +45,21 @@ def moments_through(traceback: TracebackType | None) -> Iterator[tuple[str, Fram
 
 
 def is_given_none(moment: Moment) -> bool:
-    """Whether the call that raised was given None by a name, of which not all say so: `torch.empty(n)`."""
+    """Whether the call that raised was given None by a name, of which not all say so: `torch.empty(self.cfg.n)`."""
     call = next(iter(nodes_around(moment.path, moment.source.span)[::-1]), None)
     given = call.args if isinstance(call, ast.Call) else []
-    return any(isinstance(each, ast.Name) and moment.frame.f_locals.get(each.id, ...) is None for each in given)
+    return any(_value_of(each, moment.frame) is None for each in given)
+
+
+def _value_of(node: ast.expr, frame: FrameType) -> Any:
+    """Return what a name stands for, or an attribute of one; `...` for anything else."""
+    match node:
+        case ast.Name(id=name):
+            return frame.f_locals.get(name, ...)
+        case ast.Attribute(value=owner, attr=name) if (whole := _value_of(owner, frame)) is not ...:
+            return attribute_of(whole, name)
+        case _:
+            return ...
 
 
 def conditions_of(error: BaseException) -> list[ast.expr]:

@@ -47,7 +47,7 @@ WANTED: Final[tuple[tuple[str, Kind], ...]] = (
     (r"argument of type '(\w+)' is not iterable", "sequence"),
     (r"cannot assign '(\w+)' object to (?:buffer|parameter) .*Tensor", "tensor"),
     (r"cannot assign '(?:[\w.]*\.)?(\w+)' as child module|(\w+) is not a Module subclass", "callable"),
-    (r"must be (?:tuple|list) of ints, but found element of type (\w+)", "number"),
+    (r"must be (?:tuple|list) of ints, ?but (?:found element of type|got) (\w+)", "number"),
     (r"module name should be a string\. Got (\w+)", "string"),
     (r"expected str.*|attribute name must be string, not '(\w+)'|must be str, not (\w+)", "string"),
 )
@@ -60,6 +60,9 @@ _ONE_NUMBER: Final = re.compile(
     r"Boolean value of Tensor with more than one value|only one element tensors|elements cannot be converted to Scalar"
 )
 """What torch says of a tensor that should have been a number."""
+
+_NO_MODULE: Final = re.compile(r"(\w+) is not a Module subclass")
+"""What torch says of what was to be a part of a model, and is none."""
 
 _READ_AS_NUMBER: Final = re.compile(r"invalid literal for int\(\)|could not convert string to float")
 """What Python says of a text that should have had a number in it."""
@@ -153,6 +156,12 @@ def no_number_in(text: str) -> str:
     """Return the type of what torch says is no number, "" where it says nothing of that kind."""
     untyped = _UNTYPED.search(text)
     return untyped[1] if untyped is not None else "Tensor" if _ONE_NUMBER.search(text) else ""
+
+
+def no_module_in(text: str) -> str:
+    """Return the type, or the class, of what torch says is no module, "" where it says nothing of that kind."""
+    told = _NO_MODULE.search(text)
+    return told[1] if told is not None else ""
 
 
 def is_read_as_number(text: str) -> bool:

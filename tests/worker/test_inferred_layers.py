@@ -1,5 +1,6 @@
 """Arguments that are layers, kinds of edges, slices and names: read by what only they have, or asked for later."""
 
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
@@ -55,6 +56,40 @@ class Annotated(nn.Module):
         assert {kind[0] for kind in edges} <= set(nodes)
 
 
+class Paired(nn.Module):
+    """Its kinds of edges are pairs, whatever others have."""
+
+    def __init__(self, edge_types):
+        super().__init__()
+        self.parts = nn.ModuleDict({f"{one}-{other}": nn.Linear(2, 2) for one, other in edge_types})
+
+
+@dataclass
+class Sized:
+    depth: int | None = None
+    width: int | None = None
+
+
+class Table(nn.Module):
+    """What its configuration has by default is nothing, of which `torch.empty` says something else."""
+
+    def __init__(self, cfg: Sized):
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(cfg.depth, cfg.width))
+
+
+class Upscale(nn.Module):
+    """One of its parts is made, and called by a name that classes have as well."""
+
+    def __init__(self, in_c, norm, act):
+        super().__init__()
+        self.conv = nn.Sequential(
+            norm(in_c),
+            act,
+            nn.Conv2d(in_c, in_c, 1),
+        )
+
+
 class Copula(nn.Module):
     def __init__(self, width, decoder=None):
         super().__init__()
@@ -93,6 +128,9 @@ class Headed(nn.Module):
         (Split, "Split(width=64, ranges=[slice(0, 32), slice(32, 64)])", 1),
         (Hetero, "Hetero(metadata=(['a', 'b'], [('a', 'to', 'b'), ('b', 'to', 'a')]), width=64)", 1),
         (Annotated, "Annotated(edges=[('a', 'to', 'b'), ('b', 'to', 'a')], nodes=['a', 'b'])", 1),
+        (Paired, "Paired(edge_types=[(2, 2), (2, 2)])", 3),
+        (Table, "Table(cfg=Sized(depth=2, width=64))", 4),
+        (Upscale, "Upscale(in_c=3, norm=torch.nn.BatchNorm2d, act=torch.nn.Identity())", 3),
         (Shell, "Shell(parameters={'width': 64, 'decoder': {'dim': 64}})", 6),
         (Headed, "Headed(width=64, sizes=64)", 8),
     ],

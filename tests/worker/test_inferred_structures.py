@@ -637,10 +637,10 @@ class Configured(nn.Module):
         ),
         (Updated, "Updated(wide=64, deep=64)"),
         (Process, "Process(train_x=torch.ones(64, 64), train_y=torch.ones(64, 1))"),
-        (Relations, "Relations(edge_types=[('a', 'a'), ('a', 'a')], sizes={'a': 64, 'b': 64})"),
+        (Relations, "Relations(edge_types=[('a', 'to', 'b'), ('b', 'to', 'a')], sizes={'a': 64, 'b': 64})"),
         (
             Mirror,
-            "Mirror(other=Relations(edge_types=[('a', 'a'), ('a', 'a')], sizes={'a': 64, 'b': 64}))",
+            "Mirror(other=Relations(edge_types=[('a', 'to', 'b'), ('b', 'to', 'a')], sizes={'a': 64, 'b': 64}))",
         ),
         (Registered, "Registered(block={'type': 'wide', 'width': 64}, others={'type': 'wide'})"),
         (Configured, "Configured(config=Missing(width=64))"),
