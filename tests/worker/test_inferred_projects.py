@@ -219,7 +219,7 @@ def scope() -> dict:
             ),
             9,
         ),
-        (Causal, "Causal(input_shape=(64,), names=('a', 'b'))", 8),
+        (Causal, "Causal(input_shape=(64,), names=('a', 'b'))", 9),
         (
             Cloned,
             "Cloned(readout=type('Module', (torch.nn.Identity,), {'number_of_neurons': lambda *_, **__: 2})())",
