@@ -496,3 +496,22 @@ def test_an_empty_vocabulary_ends_no_search():
     found = infer_inputs(Unworded())
     assert not found.usable
     assert found.failures
+
+
+class Placed(nn.Module):
+    """Channels that say where each pixel lies are joined to those of the picture before they are counted."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.channels = channels
+        self.conv = nn.Conv2d(channels, 4, 1)
+
+    def forward(self, x):
+        rows = torch.linspace(0, 1, x.shape[2])[:, None].expand(len(x), 1, *x.shape[2:])
+        x = torch.cat([x, rows, rows * rows, rows.flip(2)], 1)
+        assert x.size()[1] == self.channels, f"{x.size()[1]} {self.channels}"
+        return self.conv(x)
+
+
+def test_what_is_joined_to_an_input_is_taken_off_it():
+    assert fed(Placed(7)).args[0].shape[1] == 4

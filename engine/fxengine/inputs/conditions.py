@@ -379,7 +379,8 @@ class Conditions:
             named = places or frozenset(each for each, recipe in self.moves.tensors() if got in recipe.shape)
             yield from self.moves.resize(named or frozenset(self.moves.parts), got, wanted, self.cost + 0.2)
             dimension = _dimension(expression)
-            if len(places) > 1 and dimension is not None:
+            if dimension is not None:
+                yield from self.moves.lessened(places, dimension, got, wanted, self.cost)
                 yield from self.moves.joined(places, got, wanted, dimension, self.cost + 0.3)
 
     def _behind(self, expression: ast.expr, got: int, wanted: int, steps: int) -> Iterator[Change]:
@@ -471,7 +472,9 @@ def _is_first_size(expression: ast.expr) -> bool:
 def _dimension(expression: ast.expr) -> int | None:
     """Return which size of a tensor an expression is, as `x.shape[-1]` or `x.size(1)`; None where it is no such."""
     match expression:
-        case ast.Subscript(value=ast.Attribute(attr="shape"), slice=index):
+        case ast.Subscript(
+            value=ast.Attribute(attr="shape") | ast.Call(func=ast.Attribute(attr="size"), args=[]), slice=index
+        ):
             pass
         case ast.Call(func=ast.Attribute(attr="size"), args=[index]):
             pass

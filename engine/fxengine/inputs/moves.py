@@ -35,6 +35,9 @@ _LEAST_PATCH = 2
 _LONGEST = 1 << 16
 _MAX_RANK = 7
 _ADDED = 2
+_JOINED = 4
+"""How many numbers are joined to a vector, or channels to a picture, that one knows nothing of: places, a mask."""
+
 _MOST_HALVINGS = 4
 _LARGEST = 1 << 16
 _MOST_ELEMENTS = 1 << 28
@@ -277,6 +280,14 @@ class Moves:
                 if common % factor == 0 and 0 < rest <= _ADDED and wanted // factor > rest:
                     size = wanted // factor - rest
                     yield self.reshape(place, (*shape[:dimension], size, *shape[dimension + 1 :]), cost + 0.1)
+
+    def lessened(self, places: Sources, dimension: int, got: int, wanted: int, cost: float) -> Iterator[Change]:
+        """Change a size that something was joined to before it was asked for: coordinates, to the channels."""
+        for place, recipe in self.among(places):
+            shape = recipe.shape
+            more = got - shape[dimension] if 0 < dimension < len(shape) else 0
+            if 0 < more <= _JOINED and wanted > more:
+                yield self.reshape(place, (*shape[:dimension], wanted - more, *shape[dimension + 1 :]), cost)
 
     @staticmethod
     def _of_batch(shape: Sequence[int], dimension: int) -> float:
