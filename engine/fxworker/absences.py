@@ -17,6 +17,7 @@ class Absences:
         version: What the packages say that their version is.
         versions: What some of them say instead.
         broken: Those of the names that are installed and cannot be imported, each with when its folder was changed.
+        document: The file that is looked at: what it imports itself in vain is told there.
     """
 
     def __init__(self) -> None:
@@ -28,6 +29,7 @@ class Absences:
         self.version = NEWEST
         self.versions: dict[str, str] = {}
         self.broken: dict[str, int] = {}
+        self.document = ""
 
     def leads_into(self, path: str) -> str:
         """Return the name of the package that a path leads into, "" where it leads into none of these."""

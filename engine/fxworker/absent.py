@@ -157,18 +157,26 @@ def _exception(path: str, kind: str) -> type[Exception]:
     return own
 
 
-def _run(path: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def _run(path: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], file: str) -> Any:
     """Return what a call of something absent gives while a model runs: what its name says, or a step of the graph.
 
+    Args:
+        path: Its full name.
+        args: What it is called with.
+        kwargs: What it is called with by name.
+        file: Where it is called.
+
     Raises:
-        ModuleNotFoundError: Nobody knows, and nothing records it.
+        ModuleNotFoundError: Nobody knows, and nothing records it. So it is as well where the call lies in another file
+            than that which is looked at, which then imports nothing that is absent: nobody would be told.
     """
     known = namesake(path.rpartition(".")[2])
     if any(isinstance(each, Tensor) for each in (*args, *kwargs.values())):
         known = known_kernel(path) or known
     if isinstance(known, types.FunctionType):
         return known(*args, **kwargs)  # What its name says it does anywhere.
-    if (symbolic := find_proxy((args, kwargs))) is not None:
+    symbolic = find_proxy((args, kwargs)) if file == ABSENCES.document else None
+    if symbolic is not None:
         return symbolic.tracer.create_proxy("call_function", _step(path), args, dict(kwargs))
     raise ABSENCES.missing(path)
 
@@ -332,7 +340,7 @@ class _Absent:
             return file
         if not ABSENCES.permissive:
             if not is_constructing(sys._getframe(1)):
-                return _run(self.__dict__["_path"], args, kwargs)
+                return _run(self.__dict__["_path"], args, kwargs, sys._getframe(1).f_code.co_filename)
             return self if is_dropped(sys._getframe(1)) else _given(self.__dict__["_path"], args, kwargs)
         if tuple(map(type, args)) == (str, tuple, dict) and "__qualname__" in args[2]:
             return type(*args)  # The metaclass of a class that is defined.

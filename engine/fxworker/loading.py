@@ -24,6 +24,7 @@ from fxengine.classification import moments_of
 from fxengine.errors import text_of
 from fxengine.module_snapshot import seed_everything
 from fxengine.syntax import know_tree, tree_of
+from fxworker.absences import ABSENCES
 from fxworker.blackbox import passing
 from fxworker.command_lines import no_required_arguments
 from fxworker.compiling import without_numba
@@ -237,6 +238,7 @@ class Document:
             without_numba()
             without_extensions()
         self._last = newest_module()
+        ABSENCES.document = self.path
         added = [folder for folder in self.folders if folder not in sys.path]
         # What lies in a package shadows nothing that has the name at the top.
         inside = [folder for folder in added if os.path.isfile(os.path.join(folder, "__init__.py"))]
