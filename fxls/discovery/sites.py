@@ -267,7 +267,7 @@ class _Walk:
         """Return the full name of what is imported where the module does not; None where it cannot be named so."""
         name = absolute_name(imported_name(statement, alias), self._path)
         first = name.partition(".")[0]
-        if not name or self._binds(first):
+        if not name or alias.name == "*" or self._binds(first):
             return None
         self.sites.packages.add(first)
         return ast.parse(name, mode="eval").body

@@ -795,3 +795,8 @@ def test_what_the_module_fills_while_it_is_imported_is_named(filled):
 def test_what_is_changed_elsewhere_is_not(head):
     body = "    words['a'] = 0\n    net = Net(len(words))\n"
     assert constructs(f"{WORDS}words = {{}}\n{head}{body}") == []
+
+
+def test_everything_of_a_module_may_be_imported_where_it_is_used():
+    text = NET + "if __name__ == '__main__':\n    from library.heads import *\n    Net(3)\n    Net(Head())\n"
+    assert constructs(text) == [("call", "Net(3)")]
