@@ -545,3 +545,46 @@ def test_what_a_run_leaves_behind_in_another_file_is_told_and_put_back(net, name
 
 def test_another_file_that_is_only_asked_is_no_problem():
     assert not fxengine.capture(_Calling("through"), X).problems
+
+
+class Kept:
+    """What holds the values of another, and knows it."""
+
+    def __init__(self, values, parent):
+        self.values, self.parent = values, parent
+
+
+class Held:
+    """An object that can be called, and keeps its tensors two steps deeper."""
+
+    def __init__(self, **values):
+        self.__dict__["kept"] = Kept(values, self)
+
+    def __getattr__(self, name):
+        kept = self.__dict__.get("kept")
+        if kept is None or name not in kept.values:
+            raise AttributeError(name)
+        return kept.values[name]
+
+    def __call__(self):
+        return iter(self.kept.values)
+
+
+class OfHeld(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+
+    def forward(self, data):
+        assert set(data()) == {"x", "scale"}
+        return self.fc(data.x) * data.scale
+
+
+def test_what_an_object_keeps_in_another_is_an_input_and_no_constant():
+    root = OfHeld()
+    first, other = (Held(x=torch.randn(4, 3), scale=torch.randn(2)) for _ in range(2))
+    captured = fxengine.capture(root, (first,))
+    assert not captured.problems
+    assert not [node for node in captured.graph.nodes if node.op == "get_attr"]
+    assert torch.equal(captured.graph_module(other), root(other))
+    assert not torch.equal(captured.graph_module(first), captured.graph_module(other))

@@ -2,9 +2,11 @@
 
 import copy
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
 import torch
@@ -66,6 +68,12 @@ class Parameters:
         return found
 
 
+_DEEPEST: Final = 8
+"""How many steps lead at most to something in the inputs that is looked for: objects may know each other."""
+
+_CALLED: Final = (nn.Module, type, FunctionType, MethodType, BuiltinFunctionType, functools.partial)
+"""What is there to be called; other objects may be callable besides, as graphs that give their keys so."""
+
 _STARS: Final = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
@@ -123,21 +131,25 @@ def _rebuilt(
         for key, item in value.items():
             copied[key] = _rebuilt(item, (*path, key), f"{expression}[{key!r}]", leaf)
         return copied
-    if _has_tensors(value):
-        copied = copy.copy(value)
+    if len(path) <= _DEEPEST and _has_tensors(value, _DEEPEST - len(path)):
+        try:
+            copied = copy.copy(value)
+        except Exception:  # noqa: BLE001 - how an object is copied is up to its class.
+            return leaf(path, expression, value)
         for name, item in _parts(value).items():
             object.__setattr__(copied, name, _rebuilt(item, (*path, Name(name)), f"{expression}.{name}", leaf))
         return copied
     return leaf(path, expression, value)
 
 
-def _has_tensors(value: Any) -> bool:
-    """Whether an object is a record of values, which may be taken apart."""
-    if isinstance(value, nn.Module | type) or callable(value):
+def _has_tensors(value: Any, depth: int) -> bool:
+    """Whether an object is a record of values, which may be taken apart, or keeps one, so many steps deep at most."""
+    if isinstance(value, _CALLED):
         return False
-    return dataclasses.is_dataclass(value) or any(
-        isinstance(item, Tensor | list | tuple | dict) for item in _parts(value).values()
-    )
+    parts = _parts(value).values()
+    if dataclasses.is_dataclass(value) or any(isinstance(item, Tensor | list | tuple | dict) for item in parts):
+        return True
+    return depth > 0 and any(_has_tensors(item, depth - 1) for item in parts if type(item) not in PLAIN_TYPES)
 
 
 def _parts(value: Any) -> dict[str, Any]:
