@@ -1,10 +1,12 @@
 """Where a file's imports are looked for: the folders that belong on `sys.path`, and the project around it.
 
-Only looks at names of files and folders. The order is that of the search: a package's own root first, so that
-`import mypackage` finds the one that is edited.
+Looks at names of files and folders, and into a file of a package only where a script may mean it. The order is that of
+the search: a package's own root first, so that `import mypackage` finds the one that is edited.
 """
 
+import contextlib
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
@@ -111,7 +113,7 @@ def _started_in(
     parts = {each for each in parts if each[0] not in sys.stdlib_module_names}
     parts = {each for each in parts if not any(_holds(root, *each) for root in roots)}
     for above, folder in enumerate(_parents(path)):
-        found = {each for each in parts if _holds(folder, *each)}
+        found = {each for each in parts if _holds(folder, *each) and (not _is_inside(folder) or _has(folder, *each))}
         if found and os.path.dirname(folder) != folder:
             parts -= found
             yield folder
@@ -125,6 +127,24 @@ def _holds(folder: str, name: str, member: str = "") -> bool:
     inner = os.path.join(module, member)
     of_member = (f"{inner}.py", os.path.join(inner, "__init__.py")) if member else ()
     return any(map(os.path.isfile, (f"{module}.py", os.path.join(module, "__init__.py"), *of_member)))
+
+
+def _has(folder: str, name: str, member: str = "") -> bool:
+    """Whether a module in a folder has what is imported from it, or may have: what is not installed may be called so.
+
+    `from datasets import load_dataset` means no folder `datasets` that does not speak of it.
+    """
+    module = os.path.join(folder, name)
+    if (
+        not member
+        or os.path.exists(os.path.join(module, f"{member}.py"))
+        or os.path.isdir(os.path.join(module, member))
+    ):
+        return True
+    for file in (f"{module}.py", os.path.join(module, "__init__.py")):
+        with contextlib.suppress(OSError), open(file, encoding="utf-8", errors="replace") as source:
+            return re.search(rf"\b{re.escape(member)}\b|import \*", source.read()) is not None
+    return False
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -177,5 +177,9 @@ def test_a_folder_in_a_package_comes_last_and_only_for_what_lies_there_alone(tmp
         return roots_of(path, [str(tmp_path)], imported=discover(path, text).imported)
 
     own, whole = str(tmp_path / "app/gaze/models"), str(tmp_path)
+    (tmp_path / "app/gaze/datasets").mkdir()
+    (tmp_path / "app/gaze/datasets/__init__.py").write_text("from .faces import Faces\n")
+    assert roots("from datasets import load_dataset\n") == (own, whole)  # That of a library that is not installed.
+    assert roots("from datasets import Faces\n") == (own, whole, str(tmp_path / "app/gaze"))
     assert roots("from app.gaze.models.blocks import Block\n") == (whole, own)
     assert roots("from models.blocks import Block\n") == (own, whole, str(tmp_path / "app/gaze"))
