@@ -1,5 +1,7 @@
 """Asserts about data in models that are captured. PYTEST_DONT_REWRITE: they have to be what Python makes of them."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -133,3 +135,24 @@ def test_what_decides_more_than_whether_it_raises_is_a_problem_whatever_the_code
     assert isinstance(found.problems[0].exception, fxengine.capturing.DataDependent)
     for x in (X.abs(), -X.abs()):
         assert torch.equal(found.graph_module(x), model(x))
+
+
+def _check(x):
+    if not (x > 0).all():
+        raise ValueError("not in the support")
+
+
+def warning(x):
+    try:
+        _check(x)
+    except ValueError:
+        warnings.warn("not in the support", stacklevel=1)
+    return x * 2
+
+
+@pytest.mark.filterwarnings("ignore:not in the support")
+def test_what_is_checked_and_caught_is_no_assert():
+    found = fxengine.capture(warning, torch.ones(3))
+    assert len(found.problems) == 1
+    assert not [node for node in found.graph.nodes if node.target is torch._assert]
+    assert torch.equal(found.graph_module(X), X * 2)

@@ -192,6 +192,7 @@ class _Capturing:
         self._recording = self._tracer.recording = Recording(
             self._tracer,
             _device_of(root, args, kwargs),
+            type(self)._attempt.__code__,
             may_load=premises.may_load,
             looks_after=premises.looks_after,
         )

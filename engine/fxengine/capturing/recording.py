@@ -10,6 +10,7 @@ import contextlib
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import torch
@@ -41,6 +42,7 @@ from fxengine.capturing.spelling import spelled
 from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number, is_loaded
 from fxengine.capturing.values import NotConstant, Values
 from fxengine.errors import TraceError
+from fxengine.handlers import catcher
 from fxengine.lazy_modules import first_run
 from fxengine.node import Node
 from fxengine.node_list import NO_KWARGS
@@ -56,6 +58,9 @@ __all__ = ["Question", "Recording"]
 Question: TypeAlias = "tuple[int, str, Trail]"
 """Inputs in bits, what of them was asked, and where."""
 
+
+_RAISED: Final = (AssertionError(), ValueError(), TypeError(), RuntimeError())
+"""What code raises that asks whether something is so."""
 
 _Made: TypeAlias = tuple[str, Any, tuple[Any, ...], dict[str, Any], str, Iterable[Node]]
 """What a node is made of."""
@@ -75,9 +80,15 @@ class Recording(TorchFunctionMode):
     """
 
     def __init__(
-        self, tracer: "CaptureTracer", device: torch.device, *, may_load: bool = True, looks_after: bool = False
+        self,
+        tracer: "CaptureTracer",
+        device: torch.device,
+        outermost: CodeType,
+        *,
+        may_load: bool = True,
+        looks_after: bool = False,
     ) -> None:
-        """Record with `tracer`; `device` is where all tensors without data seem to lie.
+        """Record with `tracer`; `device` is where all tensors without data seem to lie, and `outermost` runs the model.
 
         With `may_load` what only data can tell may be a value, whatever torch has to load for that. With `looks_after`
         each call that is carried out is checked for having drawn random numbers.
@@ -94,6 +105,7 @@ class Recording(TorchFunctionMode):
         self._device = device
         self._may_load = may_load
         self._looks_after = looks_after
+        self._outermost = outermost
         self._asked: dict[tuple[Any, ...], Trail] = {}
         self._failed: list[tuple[Exception, Node]] = []
 
@@ -220,12 +232,21 @@ class Recording(TorchFunctionMode):
                 return self._record(func, args, kwargs)
             if func is Tensor.__format__:  # As a part of a message it decides nothing.
                 return str(args[0])
-            passing = passing_value(sys._getframe(2)) if func is Tensor.__bool__ else None
+            passing = self.passing_value(sys._getframe(2)) if func is Tensor.__bool__ else None
             if passing is None:
                 raise
             return self._asserted(args[0], passing)
         self.values.read(args)
         return func(*args, **kwargs)
+
+    def passing_value(self, frame: FrameType) -> bool | None:
+        """Return the truth value with which an assert passes that asks for one in a frame; None if no assert does.
+
+        What raises, and what the code around catches, decides something: it is no assert.
+        """
+        passing = passing_value(frame)
+        is_caught = passing is not None and any(catcher(each, frame, self._outermost) for each in _RAISED)
+        return None if is_caught else passing
 
     def _differ(self, func: Callable[..., Any], *tensors: Tensor) -> bool:
         """Whether tensors are of different shapes, so that they are not equal, whatever they hold."""

@@ -14,7 +14,6 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from fxengine.bytecode import passing_value
 from fxengine.capturing.unknown import asks_for_a_number
 from fxengine.capturing.values import NotConstant
 from fxengine.patching import Patches, code_with, copied
@@ -167,7 +166,8 @@ def _decided(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return original(number)
         except Exception as error:
-            passing = passing_value(sys._getframe(1)) if _recording() is not None else None
+            recording = _recording()
+            passing = recording.passing_value(sys._getframe(1)) if recording is not None else None
             if passing is None or not asks_for_a_number(error):
                 raise
         torch._check(number if passing else torch.sym_not(number))
