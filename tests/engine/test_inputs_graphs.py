@@ -157,3 +157,19 @@ def test_a_graph_is_an_object_of_the_class_that_graphs_have(monkeypatch):
 def test_without_the_library_it_is_any_object_with_what_is_read(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch_geometric.data", raising=False)
     assert kind_of_graph(["x", "edge_index"]) is SimpleNamespace
+
+
+class Odd(nn.ModuleDict):
+    """Nothing of it is what one would think."""
+
+    node_types = property(lambda self: 1 / 0)
+
+    def keys(self):
+        raise RuntimeError("no keys")
+
+
+@pytest.mark.parametrize("kinds", [3, torch.ones(3), None, "user"])
+def test_what_is_called_so_may_be_anything(kinds):
+    root = Network(KINDS)
+    root.odd, root.node_types = Odd(), kinds
+    assert [each for each, _ in by_kind("x_dict", Clues(root)).items] == ["user", "item"]

@@ -4,6 +4,7 @@ What is passed by kind is called `x_dict` and `edge_index_dict`: a kind of edges
 it is called, and the nodes it reaches.
 """
 
+import contextlib
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -22,6 +23,9 @@ __all__ = ["by_kind", "kind_of_graph"]
 _HOME: Final = "torch_geometric.data"
 _OF_SEVERAL: Final = frozenset({"num_graphs", "ptr"})
 """Where graphs that are one object have their class, and what one of them alone has not."""
+
+_NODE_TYPES: Final = "node_types"
+"""How a layer calls the list of the kinds of nodes that it knows."""
 
 _Kind = tuple[str, str, str]
 
@@ -66,12 +70,8 @@ def kind_of_graph(read: Collection[str]) -> Callable[..., Any]:
 def _nodes(clues: Clues) -> list[str]:
     """Return the kinds of nodes between which the model knows edges, or which it says that there are."""
     ends = [end for leaving, _, reaching in _edges(clues) for end in (leaving, reaching)]
-    said = [
-        each
-        for module in clues.modules.values()
-        for each in getattr(module, "node_types", None) or ()
-        if isinstance(each, str)
-    ]
+    lists = [vars(module).get(_NODE_TYPES) for module in clues.modules.values()]
+    said = [each for several in lists if isinstance(several, list | tuple) for each in several if isinstance(each, str)]
     return list(dict.fromkeys([*said, *ends]))
 
 
@@ -81,9 +81,10 @@ def _edges(clues: Clues) -> list[_Kind]:
 
 
 def _edges_of(module: nn.Module) -> Iterator[_Kind]:
-    # A table of modules may give its keys as what they stand for, though it keeps them as texts.
-    keys = module.keys() if isinstance(module, nn.ModuleDict) else ()
-    yield from filter(_is_kind, keys)
+    if isinstance(module, nn.ModuleDict):
+        # It may give its keys as what they stand for, though it keeps them as texts; how is up to its class.
+        with contextlib.suppress(Exception):
+            yield from [*filter(_is_kind, module.keys())]
     for value in vars(module).values():
         lists = value if isinstance(value, tuple) else (value,)
         for several in lists:
