@@ -193,15 +193,16 @@ class Completing(Together):
 
         That is a mapping of its arguments: `Decoder(**parameters)` that asserts `table is not None`.
         """
-        cls = next(iter(complaint.within), None)
-        known = parameters_of(cls) if cls is not None and cls is not self._root.cls else {}
+        if not complaint.within or complaint.within[0] is self._root.cls:
+            return
+        cls = complaint.within[0]
+        known = parameters_of(cls)
         wanted = [name for name in complaint.tested if name in known and known[name].default is None]
         for path, group in choice.items() if wanted else ():
             fields = set(fields_in(choice, path))
             if isinstance(group, Group) and group.style == "mapping" and set() < fields <= known.keys():
                 for rank, name in enumerate(each for each in wanted if each not in fields):
                     inner = joined(path, name)
-                    assert cls is not None
                     self._proposals.given(inner, cls, name)
                     self._kept.clear()
                     changed = self._with({**choice, inner: "None"}, inner, self._proposed(choice, inner)[0])

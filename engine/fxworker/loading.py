@@ -36,7 +36,16 @@ from fxworker.importing import give_starred, importing, is_still_absent
 from fxworker.offline import go_offline
 from fxworker.outer_packages import may_import_from, only_defines
 from fxworker.overlays import OverlayFinder, remember_text
-from fxworker.packages import Place, absent_of, import_named, incomplete, modules_since, newest_module, place_of
+from fxworker.packages import (
+    Place,
+    absent_of,
+    import_named,
+    incomplete,
+    is_package,
+    modules_since,
+    newest_module,
+    place_of,
+)
 from fxworker.readings import files_read, files_written, note_below
 from fxworker.reparsing import Parsed, parsed
 from fxworker.slicing import Slice, imports_of, names_in, preparing, slice_of
@@ -241,7 +250,7 @@ class Document:
         ABSENCES.document = self.path
         added = [folder for folder in self.folders if folder not in sys.path]
         # What lies in a package shadows nothing that has the name at the top.
-        inside = [folder for folder in added if os.path.isfile(os.path.join(folder, "__init__.py"))]
+        inside = [folder for folder in added if is_package(folder)]
         sys.path[:0] = [folder for folder in added if folder not in inside]
         sys.path += inside
         sys.argv = [self.path]

@@ -121,8 +121,8 @@ def place_of(path: str, text: str, roots: Sequence[str]) -> Place:
     # A folder in a package belongs to it, though nothing in it says so, if what lies in it is imported as such. So does
     # one around it that a file names by dots: its parts may have their place in a package that is not here.
     while (
-        _is_package(top)
-        or ((parts or upwards) and _is_package(os.path.dirname(top)))
+        is_package(top)
+        or ((parts or upwards) and is_package(os.path.dirname(top)))
         or (0 < len(parts) < upwards and os.path.dirname(top) != top)
     ):
         parts.insert(0, os.path.basename(top))
@@ -162,7 +162,8 @@ def _imports_from_below(root: str, folder: str, text: str) -> bool:
     )
 
 
-def _is_package(folder: str) -> bool:
+def is_package(folder: str) -> bool:
+    """Whether a folder says to be a package."""
     return os.path.isfile(os.path.join(folder, "__init__.py")) and os.path.dirname(folder) != folder
 
 

@@ -196,7 +196,7 @@ def _sets(node: ast.AST, name: str) -> bool:
     """Whether a statement or a call sets an attribute of `self` to something that is not None, nor False."""
     match node:
         case ast.Assign(targets=targets, value=value):
-            is_something = not (isinstance(value, ast.Constant) and value.value in {None, False})
+            is_something = not (isinstance(value, ast.Constant) and _is_nothing(value.value))
             return is_something and any(_is_own(each, name) for each in targets)
         case ast.AnnAssign(target=target, value=ast.expr()):
             return _is_own(target, name)

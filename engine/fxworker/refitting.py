@@ -19,7 +19,7 @@ from fxworker.complaints import Complaint, complaint_of
 from fxworker.examples import LIBRARY, READING, SPEAKING
 from fxworker.mending import Mending
 from fxworker.proposing import Proposals
-from fxworker.stock import SCORES, fits, halving, is_stand_in, scoring, takes_any, to_call
+from fxworker.stock import LAYER_NORM, SCORES, fits, halving, is_stand_in, scoring, takes_any, to_call
 from fxworker.together import is_list
 from fxworker.variations import made_odd, of_length, one_side
 
@@ -34,9 +34,8 @@ _OF_WIDTH: Final = re.compile(
     r"(?!spatial|n_?dims|num_dims)(\w+_)?(in|out|input|output|hid(den)?|mid|c(in|out))?_?(planes?|ch(annel)?s?|features?|dims?|filters)|c_?(in|out)"
 )
 """What tells how many channels, or features, something has."""
-_LAYER_NORM: Final = "torch.nn.LayerNorm"
 _OF_NORM: Final = re.compile(r"Given normalized_shape=.* but got input of size(?: torch\.Size\()?\[([\d, ]+)\]")
-"""What is made over the last size, and what it says of pictures, whose channels come first."""
+"""What a norm of the last size says of pictures, whose channels come first."""
 _DOUBLING: Final = re.compile(r"double|twice|half")
 """What flags are called by which a size is another."""
 _DIMENSIONAL: Final = re.compile(r"expected \d-dimensional weight")
@@ -156,8 +155,8 @@ class Refitting(Mending):
             return
         norm = f"torch.nn.BatchNorm{len(refused[1].split(',')) - 2}d"
         for path, value in choice.items():
-            if isinstance(value, str) and _LAYER_NORM in value and hasattr(nn, norm.rpartition(".")[2]):
-                yield from self._changed(choice, path, value.replace(_LAYER_NORM, norm), 0.05)
+            if isinstance(value, str) and LAYER_NORM in value and hasattr(nn, norm.rpartition(".")[2]):
+                yield from self._changed(choice, path, value.replace(LAYER_NORM, norm), 0.05)
 
     def _called(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with what can be called with any arguments where something else was called with some."""

@@ -52,7 +52,7 @@ _HALF: Final = re.compile(r"\[\.\.\., :\d+\]")
 _ANY_CALL: Final = re.compile(r"type\('Module', \(torch\.nn\.(?:Identity|Linear),\), \{'forward': .*\}\)\((?:1, 1)?\)")
 
 _NORM: Final = "torch.nn.BatchNorm2d"
-_LAYER_NORM: Final = "torch.nn.LayerNorm"
+LAYER_NORM: Final = "torch.nn.LayerNorm"
 _CONVOLUTION: Final = re.compile(r"Conv2d|conv\d?x?\d?(2d)?(_\w+)?$")
 """Norms of channels, and of the last size, and what makes a convolution."""
 
@@ -212,7 +212,7 @@ def is_other_literal(value: Value, kind: Kind) -> bool:
 def of_convolutions(values: list[str], cls: Any) -> list[str]:
     """Return values with a norm of channels before one of the last size, where a constructor makes convolutions."""
     code = getattr(getattr(cls, "__init__", None), "__code__", None)
-    is_meant = _LAYER_NORM in values and _NORM in values and any(map(_CONVOLUTION.match, getattr(code, "co_names", ())))
+    is_meant = LAYER_NORM in values and _NORM in values and any(map(_CONVOLUTION.match, getattr(code, "co_names", ())))
     return [_NORM, *(each for each in values if each != _NORM)] if is_meant else values
 
 

@@ -79,14 +79,9 @@ def roots_of(path: str, workspace: Iterable[str] = (), imported: Iterable[str] =
     parents = {*_parents(path)}
     roots.extend(folder for folder in folders if os.path.normpath(folder) in parents)
     limits = {project, *map(os.path.normpath, folders)} & parents
-    started = [*_started_in(path, imported, [each for each in roots if not _is_inside(each)], limits)]
-    outer = [each for each in (*roots, *started) if not _is_inside(each)]
-    return tuple(dict.fromkeys([*outer, *filter(_is_inside, (*named, *started))]))
-
-
-def _is_inside(folder: str) -> bool:
-    """Whether a folder that imports are looked for in is one of a package."""
-    return os.path.isfile(os.path.join(folder, "__init__.py"))
+    started = [*_started_in(path, imported, [each for each in roots if not _is_package(each)], limits)]
+    outer = [each for each in (*roots, *started) if not _is_package(each)]
+    return tuple(dict.fromkeys([*outer, *filter(_is_package, (*named, *started))]))
 
 
 def _named(path: str, imported: Iterable[str]) -> Iterator[str]:
@@ -113,7 +108,7 @@ def _started_in(
     parts = {each for each in parts if each[0] not in sys.stdlib_module_names}
     parts = {each for each in parts if not any(_holds(root, *each) for root in roots)}
     for above, folder in enumerate(_parents(path)):
-        found = {each for each in parts if _holds(folder, *each) and (not _is_inside(folder) or _has(folder, *each))}
+        found = {each for each in parts if _holds(folder, *each) and (not _is_package(folder) or _has(folder, *each))}
         if found and os.path.dirname(folder) != folder:
             parts -= found
             yield folder
